@@ -1,0 +1,77 @@
+"""The contract between a decoder and a target model.
+
+A `Target` is loaded once and is immutable; a `Session` is its only mutable part: the key/value cache of one sequence.
+A decoder needs three verbs: `start` a sequence, `forward` some copies of the active block, `commit` a filled block.
+Hidden states and logits are apart, so that only the block states the walk visits pay for the output head.
+
+Shapes: N block states, L block width, H hidden width, V vocabulary, X any leading shape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTraits:
+    """What a decoder, a claim and a record need to know about a loaded target.
+
+    `exact_cache` is true when logits with the prefix cache equal those without it (block-causal attention).
+    `weight_digest` is a sha256 over the weight files' content.
+    """
+
+    name: str
+    family: str
+    revision: str
+    weight_digest: str
+    parameters: int
+    vocab_size: int
+    mask_id: int
+    stop_ids: tuple[int, ...]
+    max_positions: int
+    exact_cache: bool
+    dtype: str
+    device: str
+
+
+class Session(Protocol):
+    """The cache of one sequence. Positions `[0, prefix_length)` are committed; the active block begins there."""
+
+    @property
+    def prefix_length(self) -> int:
+        """Number of committed positions, the pending filled block included."""
+
+    def forward(self, blocks_NL: Tensor) -> Tensor:
+        """Hidden states `hidden_NLH` of N copies of the active block, each attending to the prefix and to itself only.
+
+        The first call after `commit` also computes the keys and values of the filled block (no forward of its own).
+        The prefix's keys and values are not copied N times. Changing one copy leaves the others' rows bit-equal.
+        """
+
+    def commit(self, block_L: Tensor) -> None:
+        """Append a filled block (no mask ids) to the prefix. Its keys and values join the cache with the next `forward`."""
+
+
+class Target(Protocol):
+    """A loaded target model."""
+
+    @property
+    def traits(self) -> TargetTraits:
+        """Facts about the loaded weights."""
+
+    def start(self, prompt_ids: Sequence[int], *, block_length: int, max_new_tokens: int) -> Session:
+        """Prefill the prompt's whole blocks (`len(prompt_ids) // block_length` of them); the rest opens the active block.
+
+        Raises ValueError when prompt plus new tokens pass `traits.max_positions`, or an id is outside the vocabulary.
+        """
+
+    def logits(self, hidden_XH: Tensor) -> Tensor:
+        """Logits `logits_XV` in float32 or wider; the mask id and ids no tokenizer can emit are -inf."""
+
+    def encode(self, prompt: str) -> list[int]:
+        """Token ids of a user prompt in the target's chat template (exactly one beginning-of-sequence id)."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of generated ids, without special tokens."""
