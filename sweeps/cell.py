@@ -1,0 +1,64 @@
+"""A cell: one point of a sweep, and its identity.
+
+`cell_id` is a sha256 of the canonical JSON of everything that can change a generation, and of nothing else: labels,
+paths, hosts, attempts, prompt counts and timings are left out. Equal work therefore has one id in every sweep, and a
+larger prompt count extends a cell instead of starting a new one.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
+
+ID_VERSION = 1
+NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, no spaces and no NaN: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest_of(value: Any) -> str:
+    """sha256 (hex) of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One target, task, decoding rule, drafter and seed."""
+
+    target: TargetSpec
+    task: TaskSpec
+    decode: DecodeSpec
+    drafter: DrafterSpec
+    seed: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that can change a generation, as plain JSON values."""
+        return {
+            "version": ID_VERSION,
+            "target": {"digest": self.target.digest, "dtype": self.target.dtype, "family": self.target.family},
+            "task": {"kind": self.task.kind, "digest": self.task.digest},
+            "decode": {name: getattr(self.decode, name) for name in DecodeSpec.__slots__},
+            "drafter": {
+                name: getattr(self.drafter, name) for name in ("kind", "budget", "gamma", "hedge", "merge_states", "digest")
+            },
+            "seed": self.seed,
+        }
+
+    @property
+    def cell_id(self) -> str:
+        """The first 20 hex digits of the sha256 of the identity."""
+        return digest_of(self.identity())[:20]
+
+    def baseline(self) -> "Cell":
+        """The draft-free cell of the same target, task, rule and seed: the only place where a denominator is chosen."""
+        return replace(self, drafter=NO_DRAFTER)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether this cell is its own denominator."""
+        return self.drafter.kind == "none"

@@ -1,0 +1,29 @@
+"""What a cell may claim about its output: a pure function of the cell and the target's traits (decoding.md section 7).
+
+A claim is a label to be checked, never a result: the report prints the measured identity rate beside it.
+"""
+
+from enum import StrEnum
+
+from sweeps.cell import Cell
+
+
+class Claim(StrEnum):
+    """The four labels."""
+
+    LOSSLESS = "lossless"
+    DISTRIBUTION_EXACT = "distribution-exact"
+    EXACT_GIVEN_CACHE = "exact given the cache"
+    LOSSY = "lossy"
+
+    @property
+    def promises_identity(self) -> bool:
+        """Whether every generation must equal the draft-free one token for token."""
+        return self in (Claim.LOSSLESS, Claim.EXACT_GIVEN_CACHE)
+
+
+def claim_of(cell: Cell) -> Claim:
+    """The claim of a cell. Independent noise is distribution-exact; an approximate cache bounds identity to that cache."""
+    if cell.decode.temperature > 0 and cell.decode.noise == "independent" and not cell.is_baseline:
+        return Claim.DISTRIBUTION_EXACT
+    return Claim.LOSSLESS if cell.target.exact_cache else Claim.EXACT_GIVEN_CACHE

@@ -1,0 +1,141 @@
+"""What a worker hands back and the driver stores: one record a prompt, or a failure. All of it is plain JSON.
+
+Counts are made where the thing happens and nowhere else. NFE counts target forwards over the active block; prefill and
+extra key/value passes are counted apart. Times are seconds of a monotonic clock on the worker.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FinishReason = Literal["stop", "length"]
+FailureKind = Literal["deterministic", "infrastructure"]
+ItemKind = Literal["decode", "timing", "trace"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What one generation cost.
+
+    `accepted[r]` is the number of draft states on round r's walk and `drafted[r]` the number verified beside the root;
+    a round is one forward, so both have `nfe` entries. `positions` counts token positions forwarded (block copies and
+    pending filled blocks, without prefill).
+    """
+
+    nfe: int
+    prefill_forwards: int
+    prefill_positions: int
+    kv_passes: int
+    positions: int
+    accepted: tuple[int, ...]
+    drafted: tuple[int, ...]
+    merged: int
+    drafter_calls: int
+
+    def __post_init__(self) -> None:
+        if not (len(self.accepted) == len(self.drafted) == self.nfe):
+            raise ValueError(f"counters: {len(self.accepted)} accepted, {len(self.drafted)} drafted, nfe {self.nfe}: must agree")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationRecord:
+    """One prompt, decoded once.
+
+    `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
+    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the smaller of
+    its two gaps: log-odds between the best and second best position, and between the best and second best token score
+    (an infinite gap, where there was no rival, is stored as None).
+    """
+
+    prompt_id: str
+    prompt_index: int
+    prompt_tokens: int
+    output_ids: tuple[int, ...]
+    tokens_generated: int
+    tokens_kept: int
+    finish_reason: FinishReason
+    text: str
+    correct: bool | None
+    score_reason: str
+    order: tuple[int, ...]
+    rounds: tuple[int, ...]
+    margins: tuple[float | None, ...]
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingRecord:
+    """One prompt, timed: variant and draft-free alternate (ABBA) on one worker after a warm-up of every batch shape.
+
+    `variant_seconds[r]` and `baseline_seconds[r]` belong to repeat r. The three parts of a variant's time are sums over
+    its repeats; prefill is outside of all of them.
+    """
+
+    prompt_id: str
+    prompt_index: int
+    tokens_kept: int
+    nfe: int
+    baseline_nfe: int
+    identical: bool
+    variant_seconds: tuple[float, ...]
+    baseline_seconds: tuple[float, ...]
+    drafter_seconds: float
+    forward_seconds: float
+    walk_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why something has no number. `prompt_index` is -1 when the whole item failed."""
+
+    kind: FailureKind
+    type: str
+    message: str
+    traceback: str = ""
+    prompt_index: int = -1
+    prompt_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where and with what a record was made; never part of an identity."""
+
+    host: str
+    device: str
+    threads: int
+    code_digest: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkItem:
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, or traced (draft-free, for training)."""
+
+    item_id: str
+    cell_id: str
+    kind: ItemKind
+    first: int
+    last: int
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemResult:
+    """What a worker returns for an item: records, row failures, or one failure for all of it.
+
+    `traces` holds one encoded trajectory a prompt (`workers.replay.trace`), in prompt order.
+    """
+
+    item_id: str
+    cell_id: str
+    kind: ItemKind
+    first: int
+    last: int
+    generations: tuple[GenerationRecord, ...] = ()
+    timings: tuple[TimingRecord, ...] = ()
+    traces: tuple[bytes, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+    load_seconds: float = 0.0
+    finished_at: float = 0.0
+    attempt: int = 1
+    provenance: Provenance | None = None

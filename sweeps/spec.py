@@ -1,0 +1,203 @@
+"""The nouns of a sweep: what to load, what to ask, how to decode, how to draft.
+
+Every spec is a frozen dataclass that validates itself and says which field is wrong, its value and what is allowed.
+Numbers are normalised by their declared type, so that 0 and 0.0 are one value and give one cell identity.
+A spec comes from YAML (`sweeps.load`) and is completed with digests (`resolved`) before cells are made of it.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+Noise = Literal["coupled", "independent"]
+Confidence = Literal["top1", "sampled"]
+CommitRule = Literal["standard", "threshold"]
+Acceptance = Literal["exact", "subset", "cut", "product"]
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+MAX_BUDGET = 4096
+
+
+def check(condition: bool, where: str, value: object, allowed: str) -> None:
+    """Raise ValueError naming the field, its value and what is allowed, unless `condition` holds."""
+    if not condition:
+        raise ValueError(f"{where} is {value!r}: allowed is {allowed}")
+
+
+def normalised(value: float) -> float:
+    """The float that stands for `value`: no negative zero, and an int counts as its float."""
+    return float(value) + 0.0 if value else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSpec:
+    """A target model: a name of the built-in table, a directory, or a hub id with its revision.
+
+    `digest` (sha256 over the weight files) is empty until resolved; `exact_cache` is a trait of the family.
+    """
+
+    name: str
+    path: str = ""
+    revision: str = ""
+    dtype: str = "float32"
+    digest: str = ""
+    family: str = ""
+    exact_cache: bool = True
+
+    def __post_init__(self) -> None:
+        check(bool(self.name), "target.name", self.name, "a non-empty name")
+        check(self.dtype in DTYPES, f"target {self.name}: dtype", self.dtype, " | ".join(DTYPES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """A set of prompts with a way to score answers.
+
+    `kind` names the table entry (tiny-arith, tiny-code, humaneval, jsonl). The three field names and `answer` matter to
+    `jsonl` only: `answer` says how gold and text are compared (number: the last number, gold after `####`; boxed:
+    mathematical equality; exact: equal strings).
+    """
+
+    name: str
+    kind: str
+    path: str = ""
+    split: str = "test"
+    prompt_field: str = "question"
+    answer_field: str = "answer"
+    id_field: str = ""
+    answer: Literal["number", "boxed", "exact"] = "number"
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        check(bool(self.name), "task.name", self.name, "a non-empty name")
+        check(bool(self.kind), f"task {self.name}: kind", self.kind, "a task kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeSpec:
+    """The target's own rule: everything that decides the output without any drafter (decoding.md sections 1 and 2)."""
+
+    max_new_tokens: int = 128
+    block_length: int = 32
+    temperature: float = 0.0
+    noise: Noise = "coupled"
+    confidence: Confidence = "top1"
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        check(self.max_new_tokens >= 1, "decode.max_new_tokens", self.max_new_tokens, "a whole number from 1")
+        check(1 <= self.block_length <= 1024, "decode.block_length", self.block_length, "a whole number from 1 to 1024")
+        ok = math.isfinite(self.temperature) and self.temperature >= 0
+        check(ok, "decode.temperature", self.temperature, "a finite number from 0")
+        object.__setattr__(self, "temperature", normalised(self.temperature))
+        if self.temperature == 0:  # no noise is drawn: one identity for both schemes and both confidence rules
+            object.__setattr__(self, "noise", "coupled")
+            object.__setattr__(self, "confidence", "top1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrafterSpec:
+    """A drafter with its options.
+
+    `budget` is D, the number of draft states verified beside the root (0 for `none`); `gamma` the mass floor;
+    `hedge` the stale top-1 probability below which the second token becomes a second child (0 switches hedging off);
+    `merge_states` verifies a state reached by two orders once; `checkpoint` a directory, a zoo name, or "" for the one
+    the table holds for the target. Options that a drafter does not use are set to their neutral value (see `expand`).
+    """
+
+    name: str
+    kind: str
+    budget: int = 8
+    gamma: float = 0.0
+    hedge: float = 0.6
+    merge_states: bool = True
+    checkpoint: str = ""
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"drafter {self.name}"
+        if self.kind != "none":
+            check(1 <= self.budget <= MAX_BUDGET, f"{where}: budget", self.budget, f"a whole number from 1 to {MAX_BUDGET}")
+        check(0 <= self.gamma < 1, f"{where}: gamma", self.gamma, "a number in [0, 1)")
+        check(0 <= self.hedge <= 1, f"{where}: hedge", self.hedge, "a number in [0, 1]")
+        object.__setattr__(self, "gamma", normalised(self.gamma))
+        object.__setattr__(self, "hedge", normalised(self.hedge))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridSpec:
+    """The axes. Cells are their product, less what `exclude` and impossibility take away."""
+
+    target: tuple[str, ...]
+    task: tuple[str, ...]
+    drafter: tuple[str, ...] = ("none", "ssd", "spot")
+    budget: tuple[int, ...] = (8,)
+    gamma: tuple[float, ...] = ()
+    temperature: tuple[float, ...] = (0.0,)
+    noise: tuple[Noise, ...] = ("coupled",)
+    seed: tuple[int, ...] = (0,)
+    max_new_tokens: tuple[int, ...] = (128,)
+    block_length: tuple[int, ...] = (32,)
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if name != "gamma":
+                check(len(getattr(self, name)) > 0, f"grid.{name}", getattr(self, name), "at least one value")
+        for seed in self.seed:
+            check(0 <= seed < 2**63, "grid.seed", seed, "a whole number from 0 to 2**63-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSpec:
+    """How much to measure. None of it changes a single generation, so none of it is part of a cell's identity.
+
+    `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
+    draft-free interleaved (0: NFE only), `repeats` times each; `chunk` prompts make one work item.
+    """
+
+    prompts: int = 16
+    timed_prompts: int = 3
+    repeats: int = 3
+    chunk: int = 8
+
+    def __post_init__(self) -> None:
+        check(self.prompts >= 1, "measure.prompts", self.prompts, "a whole number from 1")
+        check(0 <= self.timed_prompts <= self.prompts, "measure.timed_prompts", self.timed_prompts, "0 to measure.prompts")
+        check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
+        check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSpec:
+    """What one worker needs and how many there are (0 workers: as many as fit)."""
+
+    workers: int = 0
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    def __post_init__(self) -> None:
+        check(self.workers >= 0, "resources.workers", self.workers, "a whole number from 0 (0: as many as fit)")
+        check(self.cpus > 0, "resources.cpus", self.cpus, "a number above 0")
+        check(self.gpus >= 0, "resources.gpus", self.gpus, "a number from 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSpec:
+    """A whole sweep. `exclude` is a tuple of rules; a cell that matches every axis value of a rule is left out."""
+
+    name: str
+    title: str = ""
+    grid: GridSpec
+    targets: tuple[TargetSpec, ...] = ()
+    tasks: tuple[TaskSpec, ...] = ()
+    drafters: tuple[DrafterSpec, ...] = ()
+    exclude: tuple[dict[str, tuple[str | float | int, ...]], ...] = ()
+    confidence: Confidence = "top1"
+    ignore_eos: bool = False
+    measure: MeasureSpec = field(default_factory=MeasureSpec)
+    resources: ResourceSpec = field(default_factory=ResourceSpec)
+    tracking_uri: str = ""
+
+    def __post_init__(self) -> None:
+        ok = bool(self.name) and len(self.name) <= 80 and all(c.isalnum() or c in "-_." for c in self.name)
+        check(ok and not self.name.startswith("."), "name", self.name, "1 to 80 letters, digits, '-', '_' or '.'")

@@ -1,0 +1,38 @@
+"""Block states and commits: host-side nouns without tensors on a device.
+
+A block state is the tuple of token ids of the active block, mask ids where nothing is filled yet. Two states are the
+same when their tuples are equal, whatever order filled them: verification is state equality and nothing else.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Commit(NamedTuple):
+    """Filling one position of the active block: `position` in [0, L), `token` an id of the vocabulary."""
+
+    position: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockState:
+    """Token ids of the active block and which of its positions may still be filled.
+
+    `open` is the ascending tuple of masked positions a commit may fill. Masked positions that are not open lie behind
+    the requested number of new tokens: they stay masks, are seen by the target as such, and are never candidates.
+    """
+
+    tokens: tuple[int, ...]
+    open: tuple[int, ...]
+
+    def fill(self, commit: Commit) -> "BlockState":
+        """The state after `commit`. Filling a position that is not open is a programming error."""
+        assert commit.position in self.open, f"position {commit.position} is not open"
+        tokens = self.tokens[: commit.position] + (commit.token,) + self.tokens[commit.position + 1 :]
+        return BlockState(tokens, tuple(position for position in self.open if position != commit.position))
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing is left to fill."""
+        return not self.open

@@ -1,0 +1,29 @@
+"""The draft tree: which states are verified beside the root, as parallel arrays.
+
+Node 0 is the root. Node i > 0 is its parent's state plus one (position, token) pair. Parents come before children and
+masses never grow along a path.
+"""
+
+from dataclasses import dataclass
+
+from workers.decoding.state import BlockState, Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTree:
+    """Draft states beside a root.
+
+    `states[0]` is the root; `parents[i]`, `commits[i]`, `masses[i]` describe node i (entry 0: -1, None, 1.0).
+    `merged` counts candidates that were another order of a state already in the tree.
+    """
+
+    states: tuple[BlockState, ...]
+    parents: tuple[int, ...]
+    commits: tuple[Commit | None, ...]
+    masses: tuple[float, ...]
+    merged: int = 0
+
+    @property
+    def drafts(self) -> int:
+        """Number of draft states (the root is not one)."""
+        return len(self.states) - 1

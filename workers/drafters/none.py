@@ -1,0 +1,13 @@
+"""No drafts: draft-free decoding, one commit a forward. The denominator of every ratio."""
+
+from workers.decoding.stale import Stale
+from workers.decoding.state import BlockState
+from workers.decoding.tree import DraftTree
+
+
+class NoDrafter:
+    """Proposes nothing."""
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        """The root alone."""
+        return DraftTree(states=(root,), parents=(-1,), commits=(None,), masses=(1.0,))
