@@ -13,6 +13,7 @@ from typing import Any
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 
 ID_VERSION = 1
+DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "digest")
 NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
 
 
@@ -43,9 +44,7 @@ class Cell:
             "target": {"digest": self.target.digest, "dtype": self.target.dtype, "family": self.target.family},
             "task": {"kind": self.task.kind, "digest": self.task.digest},
             "decode": {name: getattr(self.decode, name) for name in DecodeSpec.__slots__},
-            "drafter": {
-                name: getattr(self.drafter, name) for name in ("kind", "budget", "gamma", "hedge", "merge_states", "digest")
-            },
+            "drafter": {name: getattr(self.drafter, name) for name in DRAFTER_IDENTITY},
             "seed": self.seed,
         }
 

@@ -23,7 +23,7 @@ class Claim(StrEnum):
 
 
 def claim_of(cell: Cell) -> Claim:
-    """The claim of a cell. Independent noise is distribution-exact; an approximate cache bounds identity to that cache."""
+    """The claim of a cell. Independent noise is exact in distribution; an approximate cache bounds identity to it."""
     if cell.decode.temperature > 0 and cell.decode.noise == "independent" and not cell.is_baseline:
         return Claim.DISTRIBUTION_EXACT
     return Claim.LOSSLESS if cell.target.exact_cache else Claim.EXACT_GIVEN_CACHE

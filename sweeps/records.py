@@ -33,7 +33,8 @@ class Counters:
 
     def __post_init__(self) -> None:
         if not (len(self.accepted) == len(self.drafted) == self.nfe):
-            raise ValueError(f"counters: {len(self.accepted)} accepted, {len(self.drafted)} drafted, nfe {self.nfe}: must agree")
+            rows = f"{len(self.accepted)} accepted, {len(self.drafted)} drafted"
+            raise ValueError(f"counters: {rows} rounds for nfe {self.nfe}: all three must agree")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class GenerationRecord:
     """One prompt, decoded once.
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
-    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the smaller of
-    its two gaps: log-odds between the best and second best position, and between the best and second best token score
+    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the smaller
+    of its two gaps: log-odds between the best and second best position, and between the best and second best token score
     (an infinite gap, where there was no rival, is stored as None).
     """
 
@@ -108,7 +109,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, or traced (draft-free, for training)."""
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, or traced (draft-free trajectories)."""
 
     item_id: str
     cell_id: str

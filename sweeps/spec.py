@@ -117,7 +117,8 @@ class DrafterSpec:
     def __post_init__(self) -> None:
         where = f"drafter {self.name}"
         if self.kind != "none":
-            check(1 <= self.budget <= MAX_BUDGET, f"{where}: budget", self.budget, f"a whole number from 1 to {MAX_BUDGET}")
+            allowed = f"a whole number from 1 to {MAX_BUDGET}"
+            check(1 <= self.budget <= MAX_BUDGET, f"{where}: budget", self.budget, allowed)
         check(0 <= self.gamma < 1, f"{where}: gamma", self.gamma, "a number in [0, 1)")
         check(0 <= self.hedge <= 1, f"{where}: hedge", self.hedge, "a number in [0, 1]")
         object.__setattr__(self, "gamma", normalised(self.gamma))
@@ -162,7 +163,8 @@ class MeasureSpec:
 
     def __post_init__(self) -> None:
         check(self.prompts >= 1, "measure.prompts", self.prompts, "a whole number from 1")
-        check(0 <= self.timed_prompts <= self.prompts, "measure.timed_prompts", self.timed_prompts, "0 to measure.prompts")
+        timed = self.timed_prompts
+        check(0 <= timed <= self.prompts, "measure.timed_prompts", timed, "0 to measure.prompts")
         check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
         check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
 

@@ -29,7 +29,7 @@ class BlockState:
     def fill(self, commit: Commit) -> "BlockState":
         """The state after `commit`. Filling a position that is not open is a programming error."""
         assert commit.position in self.open, f"position {commit.position} is not open"
-        tokens = self.tokens[: commit.position] + (commit.token,) + self.tokens[commit.position + 1 :]
+        tokens = (*self.tokens[: commit.position], commit.token, *self.tokens[commit.position + 1 :])
         return BlockState(tokens, tuple(position for position in self.open if position != commit.position))
 
     @property

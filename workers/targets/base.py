@@ -51,7 +51,7 @@ class Session(Protocol):
         """
 
     def commit(self, block_L: Tensor) -> None:
-        """Append a filled block (no mask ids) to the prefix. Its keys and values join the cache with the next `forward`."""
+        """Append a filled block (no mask ids) to the prefix; its keys and values join the cache with the next `forward`."""
 
 
 class Target(Protocol):
@@ -62,7 +62,7 @@ class Target(Protocol):
         """Facts about the loaded weights."""
 
     def start(self, prompt_ids: Sequence[int], *, block_length: int, max_new_tokens: int) -> Session:
-        """Prefill the prompt's whole blocks (`len(prompt_ids) // block_length` of them); the rest opens the active block.
+        """Prefill the prompt's whole blocks (`len(prompt_ids) // block_length`); the rest opens the active block.
 
         Raises ValueError when prompt plus new tokens pass `traits.max_positions`, or an id is outside the vocabulary.
         """
