@@ -42,7 +42,7 @@ class GenerationRecord:
     """One prompt, decoded once.
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
-    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the smaller
+    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the lesser
     of its two gaps: log-odds between the best and second best position, and between the best and second best token score
     (an infinite gap, where there was no rival, is stored as None).
     """
@@ -109,7 +109,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, or traced (draft-free trajectories)."""
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed or traced (draft-free)."""
 
     item_id: str
     cell_id: str

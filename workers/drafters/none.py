@@ -1,5 +1,6 @@
 """No drafts: draft-free decoding, one commit a forward. The denominator of every ratio."""
 
+from sweeps.spec import DrafterSpec
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
@@ -11,3 +12,8 @@ class NoDrafter:
     def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
         """The root alone."""
         return DraftTree(states=(root,), parents=(-1,), commits=(None,), masses=(1.0,))
+
+
+def make(spec: DrafterSpec, *, block_length: int) -> NoDrafter:
+    """The draft-free drafter; it has no options."""
+    return NoDrafter()

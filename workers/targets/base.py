@@ -51,7 +51,7 @@ class Session(Protocol):
         """
 
     def commit(self, block_L: Tensor) -> None:
-        """Append a filled block (no mask ids) to the prefix; its keys and values join the cache with the next `forward`."""
+        """Append a filled block (no mask ids); its keys and values join the cache with the next `forward`."""
 
 
 class Target(Protocol):
