@@ -1,0 +1,154 @@
+"""Generated word problems: four additions and subtractions of two-digit numbers, worked out step by step.
+
+Made for a target of two million parameters. Every number has two digits and every phrasing of a step has the same number of
+words, so a word filled early never fixes how much room the numbers behind it have. The phrasings put the numbers at different
+places (one states the result before the sum), so which phrasing is chosen decides the rest of its sentence at once: the order
+in which a diffusion target fills a block is far from left to right, and depends on what was filled before.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+
+NAMES = ("Ana", "Ben", "Eva", "Ida", "Leo", "Max", "Sam", "Tom")
+ITEMS = ("cups", "eggs", "hats", "keys", "nuts", "pens", "pins", "toys")
+GAINS = ("buys", "finds", "gets", "wins")
+LOSSES = ("eats", "loses", "sells", "uses")
+LOSS_VERBS = {item: tuple(v for v in LOSSES if v != "eats" or item in ("eggs", "nuts")) for item in ITEMS}
+STEPS = 4
+OPENINGS = (
+    "{name} has {start} {items}.",
+    "{name} starts with {start} {items}.",
+    "In the morning {name} has {start} {items}.",
+)
+MIDDLE = "First {name} {v1} {n1}, next {name} {v2} {n2}, then {name} {v3} {n3} and last {name} {v4} {n4}."
+QUESTIONS = (
+    "How many {items} are there now?",
+    "How many {items} does {name} have now?",
+)
+# Every phrasing of a step, and every phrasing of the close, has one length in words, marks and digits.
+GAIN_FORMS = (
+    "{name} {verb} {n} more {items}, so we add: {a} + {n} = {r} in all.",
+    "There are now {r} {items} after this step, because {a} + {n} = {r} is right.",
+    "Starting at {a} {items}, the {n} new ones make it {a} + {n} = {r}.",
+    "We add {n} to {a} and so see that the sum {a} + {n} = {r}.",
+)
+LOSS_FORMS = (
+    "{name} {verb} {n} of the {items}, so we take: {a} - {n} = {r} left.",
+    "There are only {r} {items} after this step, because {a} - {n} = {r} is right.",
+    "Out of {a} {items}, the {n} lost ones make it {a} - {n} = {r}.",
+    "We take {n} from {a} and so see that the rest {a} - {n} = {r}.",
+)
+CLOSES = (
+    "So {name} has {r} {items} now.",
+    "In all {r} {items} are left.",
+)
+FORM_WEIGHTS = (0.55, 0.25, 0.12, 0.08)
+_FINAL = re.compile(r"####\s*([-+]?\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One word problem: a start and four (verb, amount) steps; every intermediate result has two digits."""
+
+    name: str
+    items: str
+    start: int
+    steps: tuple[tuple[str, int], ...]
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The number of items after each step."""
+        out, total = [], self.start
+        for verb, amount in self.steps:
+            total += amount if verb in GAINS else -amount
+            out.append(total)
+        return tuple(out)
+
+    @property
+    def key(self) -> str:
+        """What decides the split: the numbers and the signs, whatever the wording."""
+        return f"{self.start}" + "".join(f"{'+' if v in GAINS else '-'}{n}" for v, n in self.steps)
+
+
+def draw_problem(rng: random.Random) -> Problem:
+    """A random problem whose amounts and results all lie in 10..99."""
+    items = rng.choice(ITEMS)
+    start = total = rng.randint(10, 99)
+    steps: list[tuple[str, int]] = []
+    while len(steps) < STEPS:
+        can_gain, can_lose = total <= 89, total >= 20
+        gain = can_gain and (not can_lose or rng.random() < 0.5)
+        amount = rng.randint(10, min(49, 99 - total if gain else total - 10))
+        steps.append((rng.choice(GAINS if gain else LOSS_VERBS[items]), amount))
+        total += amount if gain else -amount
+    return Problem(name=rng.choice(NAMES), items=items, start=start, steps=tuple(steps))
+
+
+def question(problem: Problem, rng: random.Random) -> str:
+    """The problem in words; the phrasing is drawn."""
+    words = {"name": problem.name, "items": problem.items, "start": str(problem.start)}
+    for i, (verb, amount) in enumerate(problem.steps, start=1):
+        words |= {f"v{i}": verb, f"n{i}": str(amount)}
+    return " ".join((rng.choice(OPENINGS), MIDDLE, rng.choice(QUESTIONS))).format(**words)
+
+
+def answer(problem: Problem, rng: random.Random) -> str:
+    """A worked answer; the phrasing of each step is drawn, with odds that depend on the step's verb."""
+    lines, before = [], problem.start
+    for i, ((verb, amount), after) in enumerate(zip(problem.steps, problem.results, strict=True), start=1):
+        verbs, forms = (GAINS, GAIN_FORMS) if verb in GAINS else (LOSSES, LOSS_FORMS)
+        turn = verbs.index(verb)
+        form = rng.choices(forms[turn:] + forms[:turn], FORM_WEIGHTS)[0]
+        step = form.format(name=problem.name, verb=verb, items=problem.items, n=amount, a=before, r=after)
+        lines.append(f"Step {i}: {step}")
+        before = after
+    close = CLOSES[rng.random() < 0.3].format(name=problem.name, items=problem.items, r=before)
+    return "\n".join((*lines, close, f"#### {before}"))
+
+
+class TinyArith:
+    """The task `tiny-arith`. The prompts of a split are an endless seeded stream; a problem belongs to one split only."""
+
+    name = "tiny-arith"
+    default_limit = 200
+
+    @property
+    def data_digest(self) -> str:
+        """Sha256 of the first worked examples of both splits, which depend on every table and rule above."""
+        return digest_of(
+            part
+            for split in ("train", "test")
+            for prompt, text in self.examples(split=split, limit=64, seed=0)
+            for part in (prompt.text, prompt.gold, text)
+        )
+
+    def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
+        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown split."""
+        check_split(split)
+        rng = random.Random(f"tiny-arith/{split}/{seed}")
+        seen: set[str] = set()
+        while len(seen) < limit:
+            problem = draw_problem(rng)
+            text, solution = question(problem, rng), answer(problem, rng)
+            if split_of(problem.key) != split or problem.key in seen:
+                continue
+            identity = f"tiny-arith/{split}/{seed}/{len(seen)}"
+            seen.add(problem.key)
+            yield Prompt(id=identity, text=text, gold=str(problem.results[-1])), solution
+
+    def prompts(self, *, split: str, limit: int | None, seed: int) -> tuple[Prompt, ...]:
+        """The first `limit` prompts of the seeded stream (200 when None)."""
+        count = self.default_limit if limit is None else limit
+        return tuple(prompt for prompt, _ in self.examples(split=split, limit=count, seed=seed))
+
+    def score(self, prompt: Prompt, text: str) -> Score:
+        """Correct when the number after the last `####` is the gold number."""
+        found = _FINAL.findall(text)
+        if not found:
+            return Score(correct=False, reason="no number after ####", extracted=None)
+        correct = int(found[-1]) == int(prompt.gold)
+        return Score(correct=correct, reason="equal" if correct else f"expected {prompt.gold}", extracted=found[-1])

@@ -1,0 +1,205 @@
+"""Generated programming problems: a small Python function of five statements, named and described by the prompt.
+
+Made for a target of two million parameters. Comment and statement of a step have one length together, whatever the operation and
+the wording, so the layout of the answer follows from the prompt. Wordings and the operand order of commutative operations are free
+choices: each decides several tokens at once, so the order in which a diffusion target fills a block depends on what was filled.
+Answers are graded by running them against tests; the expected values come from interpreting the problem, not from running code.
+"""
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+
+FUNCTIONS = ("bend", "calc", "fold", "grow", "join", "mix", "pack", "trim")
+ARGUMENTS = ("k", "m", "n", "p", "x", "y")
+LOCALS = ("q", "r", "s", "t", "u", "v", "w", "z")
+STEPS = 5
+ORDER = ("First", "Next", "Then", "Later", "Last")
+ASK = {
+    "plus": "set {out} to {a} plus {b}",
+    "minus": "set {out} to {a} minus {b}",
+    "times": "set {out} to {a} times {b}",
+    "larger": "set {out} to the larger of {a} and {b}",
+    "smaller": "set {out} to the smaller of {a} and {b}",
+}
+# All codes of one operation have one length, and so have all comments; a comment for max and min is three tokens shorter.
+CODE = {
+    "plus": ("{a} + {b}", "{b} + {a}"),
+    "minus": ("{a} - {b}",),
+    "times": ("{a} * {b}", "{b} * {a}"),
+    "larger": ("max({a}, {b})", "max({b}, {a})"),
+    "smaller": ("min({a}, {b})", "min({b}, {a})"),
+}
+COMMENTS = {
+    "plus": (
+        "{out} is the sum of {a} and {b} here",
+        "add {a} and {b}, then name it {out}",
+        "now let {out} hold {a} with {b} added in",
+    ),
+    "minus": (
+        "take {b} away from {a} to get {out} now",
+        "{out} is what {a} is without {b} in it",
+        "now let {out} hold {a} with {b} taken out",
+    ),
+    "times": (
+        "multiply {a} by {b}, and name it {out}",
+        "{out} is the product of {a} and {b} now",
+        "now let {out} hold {a} times {b} over here",
+    ),
+    "larger": ("{out} is the larger one", "keep the larger as {out}", "the larger goes in {out}"),
+    "smaller": ("{out} is the smaller one", "keep the smaller as {out}", "the smaller goes in {out}"),
+}
+DOCSTRINGS = (
+    "Work with {x} and {y} in just five small steps.",
+    "Take {x}, then {y}, and give {last} back.",
+    "Find {last} from the two inputs {x} and {y} here.",
+)
+WEIGHTS = (0.6, 0.28, 0.12)
+_FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`out = a (operation) b`; operands are variable names or one-digit constants."""
+
+    out: str
+    operation: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A function of two arguments and five steps that returns the last step's variable."""
+
+    function: str
+    arguments: tuple[str, str]
+    steps: tuple[Step, ...]
+
+    @property
+    def key(self) -> str:
+        """What decides the split: operations and operands, whatever the function's name and the wording."""
+        return ";".join(f"{s.out}={s.operation}({s.a},{s.b})" for s in self.steps)
+
+    def value(self, arguments: tuple[int, int]) -> int:
+        """The function's value by interpreting the steps."""
+        known = dict(zip(self.arguments, arguments, strict=True))
+        for step in self.steps:
+            a, b = _read(step.a, known), _read(step.b, known)
+            known[step.out] = {
+                "plus": a + b,
+                "minus": a - b,
+                "times": a * b,
+                "larger": max(a, b),
+                "smaller": min(a, b),
+            }[step.operation]
+        return known[self.steps[-1].out]
+
+
+def _read(operand: str, known: Mapping[str, int]) -> int:
+    return int(operand) if operand.isdigit() else known[operand]
+
+
+def draw_problem(rng: random.Random) -> Problem:
+    """A random problem; each step uses the variable of the step before it, so that no statement is idle."""
+    x, y = rng.sample(ARGUMENTS, 2)
+    names = rng.sample(LOCALS, STEPS)
+    steps: list[Step] = []
+    for i, out in enumerate(names):
+        operation = rng.choice(tuple(ASK))
+        a = names[i - 1] if i else x
+        others = [v for v in (x, y, *names[:i]) if v != a] if i else [y]
+        constant = str(rng.randint(2, 9))
+        b = constant if i and (operation == "times" or rng.random() < 0.4) else rng.choice(others)
+        steps.append(Step(out=out, operation=operation, a=a, b=b))
+    return Problem(function=rng.choice(FUNCTIONS), arguments=(x, y), steps=tuple(steps))
+
+
+def question(problem: Problem) -> str:
+    """The problem in words."""
+    x, y = problem.arguments
+    asks = (
+        f"{word} {ASK[step.operation].format(out=step.out, a=step.a, b=step.b)}."
+        for word, step in zip(ORDER, problem.steps, strict=True)
+    )
+    return f"Write a Python function {problem.function}({x}, {y}). {' '.join(asks)} Return {problem.steps[-1].out}."
+
+
+def answer(problem: Problem, rng: random.Random) -> str:
+    """A fenced function; the wordings and the order of commutative operands are drawn."""
+    x, y = problem.arguments
+    last = problem.steps[-1].out
+    doc = rng.choices(DOCSTRINGS, WEIGHTS)[0].format(x=x, y=y, last=last)
+    lines = [f"def {problem.function}({x}, {y}):", f'    """{doc}"""']
+    for step in problem.steps:
+        words = {"out": step.out, "a": step.a, "b": step.b}
+        codes = CODE[step.operation]
+        code = codes[len(codes) > 1 and rng.random() < 0.3]
+        lines.append(f"    # {rng.choices(COMMENTS[step.operation], WEIGHTS)[0].format(**words)}")
+        lines.append(f"    {step.out} = {code.format(**words)}")
+    lines.append(f"    return {last}")
+    return "\n".join(("```python", *lines, "```"))
+
+
+def tests_of(problem: Problem, rng: random.Random) -> str:
+    """Six assertions on random arguments, as Python source."""
+    lines = []
+    for _ in range(6):
+        pair = (rng.randint(-9, 20), rng.randint(-9, 20))
+        lines.append(f"assert {problem.function}{pair} == {problem.value(pair)}")
+    return "\n".join(lines) + "\n"
+
+
+def extract(text: str) -> str:
+    """The code in a generated answer: the first fenced block (an unclosed one reaches to the end), else the whole text."""
+    found = _FENCE.search(text)
+    return found.group(1) if found else text
+
+
+class TinyCode:
+    """The task `tiny-code`. The prompts of a split are an endless seeded stream; a problem belongs to one split only."""
+
+    name = "tiny-code"
+    default_limit = 200
+
+    @property
+    def data_digest(self) -> str:
+        """Sha256 of the first worked examples of both splits, which depend on every table and rule above."""
+        return digest_of(
+            part
+            for split in ("train", "test")
+            for prompt, text in self.examples(split=split, limit=64, seed=0)
+            for part in (prompt.text, prompt.gold, text)
+        )
+
+    def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
+        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown split."""
+        check_split(split)
+        rng = random.Random(f"tiny-code/{split}/{seed}")
+        seen: set[str] = set()
+        while len(seen) < limit:
+            problem = draw_problem(rng)
+            tests, solution = tests_of(problem, rng), answer(problem, rng)
+            if split_of(problem.key) != split or problem.key in seen:
+                continue
+            identity = f"tiny-code/{split}/{seed}/{len(seen)}"
+            seen.add(problem.key)
+            gold = json.dumps({"entry_point": problem.function, "tests": tests})
+            yield Prompt(id=identity, text=question(problem), gold=gold), solution
+
+    def prompts(self, *, split: str, limit: int | None, seed: int) -> tuple[Prompt, ...]:
+        """The first `limit` prompts of the seeded stream (200 when None)."""
+        count = self.default_limit if limit is None else limit
+        return tuple(prompt for prompt, _ in self.examples(split=split, limit=count, seed=seed))
+
+    def score(self, prompt: Prompt, text: str) -> Score:
+        """Correct when the extracted function passes every test of the prompt."""
+        from workers.tasks.sandbox import Limits, run_tests
+
+        code = extract(text)
+        outcome = run_tests(code, json.loads(prompt.gold)["tests"], limits=Limits())
+        return Score(correct=outcome.passed, reason=outcome.reason, extracted=code)
