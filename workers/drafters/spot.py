@@ -1,0 +1,81 @@
+"""SPOT: a draft tree over the predicted commit order (arXiv 2610.22543; decoding.md section 4).
+
+The order model is asked again for each virtual state; tokens come from the stale distribution. Search, token factors
+and the mass floor belong to `grow`. Deterministic: the same root, stale distribution and options give the same tree.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sweeps.spec import DrafterSpec
+from workers.decoding.expand import VirtualState, grow
+from workers.decoding.stale import Stale
+from workers.decoding.state import BlockState
+from workers.decoding.tree import DraftTree
+from workers.models.facts import find_order_model
+from workers.models.features import BEYOND, COMMITTED, OPEN, confidence_rank, path_columns, stale_features
+from workers.models.order_model import OrderModel, load_order_model
+
+
+class OrderScorer:
+    """The order model on one round's stale distribution: `q_BL` for virtual states (see `Scorer`)."""
+
+    def __init__(self, model: OrderModel, stale: Stale) -> None:
+        self.model = model
+        self.device = model.offsets_C.device
+        self.open = torch.tensor(stale.state.open)
+        self.depth_L = depths_of(stale.state)
+        self.rank_L = confidence_rank(stale.logodds_L, self.depth_L == OPEN)
+        features_LF = stale_features(
+            stale.probs_LK, stale.logprobs_LK, stale.logodds_L, stale.entropy_L, stale.outside_L, self.depth_L == OPEN
+        )
+        with torch.inference_mode():
+            self.stale_1AW = model.embed_stale(features_LF[None, self.open].to(self.device))
+
+    def __call__(self, nodes: Sequence[VirtualState]) -> Tensor:
+        """Probabilities of the next commit's position, one row a node."""
+        depth_BL = self.depth_L.repeat(len(nodes), 1)
+        for row, node in zip(depth_BL, nodes, strict=True):
+            row[[node.known, *node.path]] = torch.arange(len(node.path) + 1)
+        with torch.inference_mode():
+            columns_BAC = path_columns(depth_BL, self.rank_L.expand_as(depth_BL))[:, self.open].to(self.device)
+            open_BA = (depth_BL[:, self.open] == OPEN).to(self.device)
+            q_BA = self.model.log_order(self.stale_1AW, columns_BAC, open_BA).exp().cpu()
+            return torch.zeros(depth_BL.shape).index_copy_(1, self.open, q_BA)
+
+
+def depths_of(state: BlockState) -> Tensor:
+    """Fill depths `depth_L` of a forwarded state, before any further commit: OPEN, COMMITTED or BEYOND."""
+    tokens = torch.tensor(state.tokens)
+    depth_L = torch.where(tokens == tokens[state.open[0]], BEYOND, COMMITTED)  # an open position holds the mask id
+    depth_L[[*state.open]] = OPEN
+    return depth_L
+
+
+class SpotDrafter:
+    """Proposes the `budget` likeliest states."""
+
+    def __init__(self, spec: DrafterSpec, model: OrderModel) -> None:
+        self.spec = spec
+        self.model = model
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        """The draft tree below `root`."""
+        return grow(
+            root,
+            known,
+            stale,
+            budget=self.spec.budget,
+            gamma=self.spec.gamma,
+            hedge=self.spec.hedge,
+            merge_states=self.spec.merge_states,
+            score=OrderScorer(self.model, stale),
+        )
+
+
+def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> SpotDrafter:
+    """The drafter with the order model of `spec.checkpoint`. Raises ValueError when it is missing or does not fit."""
+    model = load_order_model(find_order_model(spec.checkpoint), block_length=block_length, device=device)
+    return SpotDrafter(spec, model)
