@@ -1,0 +1,81 @@
+"""Gumbel noise as a pure function of (seed, absolute position, token): a counter-based generator.
+
+Any shape, any order of asking and any device give the same bits. The hash (splitmix64) is integer arithmetic, and the
+logarithm is written out in additions, multiplications and divisions, which IEEE 754 rounds alike everywhere; a
+library's `log` may differ in its last bit between a vector and its tail, or between a CPU and a GPU.
+
+Shapes: P positions, V vocabulary, X any shape.
+"""
+
+import hashlib
+import math
+
+import torch
+from torch import Tensor
+
+GOLDEN = 0x9E3779B97F4A7C15
+FIRST = 0xBF58476D1CE4E5B9
+SECOND = 0x94D049BB133111EB
+WORD = (1 << 64) - 1
+SERIES = tuple(1.0 / (2 * k + 1) for k in range(13))  # atanh(s)/s in powers of s*s; |s| < 0.172 leaves < 1e-20
+DRAFTER_STREAM, TARGET_STREAM = 1, 2
+
+
+def sample_seed(seed: int, prompt_id: str) -> int:
+    """The seed of one prompt's generation: two prompts of a sweep never share noise, whoever decodes them, and when."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\n{prompt_id}".encode()).digest()[:8], "big") >> 1
+
+
+def mixed(seed: int, *words: int) -> int:
+    """A 64-bit word (unsigned) that depends on `seed` and every one of `words`, in order."""
+    value = _mix(seed & WORD)
+    for word in words:
+        value = _mix((value + (word + 1) * GOLDEN) & WORD)
+    return value
+
+
+def gumbel(seed: int, positions_P: Tensor, vocab_size: int) -> Tensor:
+    """Standard Gumbel noise `G_PV` (float64) at absolute positions, for every token, on the positions' device.
+
+    `G = -log(-log u)` with u uniform on a grid of 2**52 midpoints in (0, 1): always finite, within [-3.61, 36.74].
+    """
+    key_P = _mix_tensor((positions_P.to(torch.int64) + 1) * _signed(GOLDEN) + _signed(mixed(seed)))
+    token_V = torch.arange(1, vocab_size + 1, device=positions_P.device)
+    bits_PV = _mix_tensor(key_P[:, None] + token_V * _signed(GOLDEN))
+    u_PV = (((bits_PV >> 12) & ((1 << 52) - 1)).to(torch.float64) + 0.5) * 2.0**-52
+    return log(log(u_PV).neg_()).neg_()
+
+
+def log(x_X: Tensor) -> Tensor:
+    """Natural logarithm of positive normal float64 numbers, the same bits on every device and for every shape."""
+    bits_X = x_X.contiguous().view(torch.int64)
+    mantissa_X = ((bits_X & ((1 << 52) - 1)) | (1023 << 52)).view(torch.float64)
+    large_X = mantissa_X > math.sqrt(2.0)
+    exponent_X = ((bits_X >> 52) - 1023 + large_X).to(torch.float64)
+    mantissa_X = torch.where(large_X, mantissa_X * 0.5, mantissa_X)
+    s_X = (mantissa_X - 1.0) / (mantissa_X + 1.0)
+    square_X = s_X * s_X
+    series_X = torch.full_like(s_X, SERIES[-1])
+    for coefficient in SERIES[-2::-1]:
+        series_X.mul_(square_X).add_(coefficient)
+    return s_X.mul_(2.0).mul_(series_X).add_(exponent_X.mul_(math.log(2.0)))
+
+
+def _mix(value: int) -> int:
+    value = ((value ^ (value >> 30)) * FIRST) & WORD
+    value = ((value ^ (value >> 27)) * SECOND) & WORD
+    return value ^ (value >> 31)
+
+
+def _mix_tensor(value_X: Tensor) -> Tensor:
+    value_X = (value_X ^ _shifted(value_X, 30)) * _signed(FIRST)  # int64 products wrap, as the hash wants
+    value_X = (value_X ^ _shifted(value_X, 27)) * _signed(SECOND)
+    return value_X ^ _shifted(value_X, 31)
+
+
+def _shifted(value_X: Tensor, bits: int) -> Tensor:
+    return (value_X >> bits) & ((1 << (64 - bits)) - 1)  # a logical shift: int64's own copies the sign
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
