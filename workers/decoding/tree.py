@@ -14,7 +14,8 @@ class DraftTree:
     """Draft states beside a root.
 
     `states[0]` is the root; `parents[i]`, `commits[i]`, `masses[i]` describe node i (entry 0: -1, None, 1.0).
-    `merged` counts candidates that were another order of a state already in the tree.
+    `merged` counts candidates that were another order of a state already in the tree, `calls` the batched forwards of
+    an order model that growing it took.
     """
 
     states: tuple[BlockState, ...]
@@ -22,8 +23,14 @@ class DraftTree:
     commits: tuple[Commit | None, ...]
     masses: tuple[float, ...]
     merged: int = 0
+    calls: int = 0
 
     @property
     def drafts(self) -> int:
         """Number of draft states (the root is not one)."""
         return len(self.states) - 1
+
+
+def root_alone(root: BlockState) -> DraftTree:
+    """The tree without a draft."""
+    return DraftTree(states=(root,), parents=(-1,), commits=(None,), masses=(1.0,))

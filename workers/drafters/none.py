@@ -3,15 +3,17 @@
 from sweeps.spec import DrafterSpec
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
-from workers.decoding.tree import DraftTree
+from workers.decoding.tree import DraftTree, root_alone
 
 
 class NoDrafter:
     """Proposes nothing."""
 
+    budget = 0
+
     def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
         """The root alone."""
-        return DraftTree(states=(root,), parents=(-1,), commits=(None,), masses=(1.0,))
+        return root_alone(root)
 
 
 def make(spec: DrafterSpec, *, block_length: int) -> NoDrafter:

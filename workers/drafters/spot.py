@@ -59,6 +59,7 @@ class SpotDrafter:
 
     def __init__(self, spec: DrafterSpec, model: OrderModel) -> None:
         self.spec = spec
+        self.budget = spec.budget
         self.model = model
 
     def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
