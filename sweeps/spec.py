@@ -16,6 +16,7 @@ Acceptance = Literal["exact", "subset", "cut", "product"]
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 MAX_BUDGET = 4096
+MAX_BLOCK = 1024
 
 
 def check(condition: bool, where: str, value: object, allowed: str) -> None:
@@ -86,7 +87,8 @@ class DecodeSpec:
 
     def __post_init__(self) -> None:
         check(self.max_new_tokens >= 1, "decode.max_new_tokens", self.max_new_tokens, "a whole number from 1")
-        check(1 <= self.block_length <= 1024, "decode.block_length", self.block_length, "a whole number from 1 to 1024")
+        allowed = f"a whole number from 1 to {MAX_BLOCK}"
+        check(1 <= self.block_length <= MAX_BLOCK, "decode.block_length", self.block_length, allowed)
         ok = math.isfinite(self.temperature) and self.temperature >= 0
         check(ok, "decode.temperature", self.temperature, "a finite number from 0")
         object.__setattr__(self, "temperature", normalised(self.temperature))
@@ -103,6 +105,7 @@ class DrafterSpec:
     `hedge` the stale top-1 probability below which the second token becomes a second child (0 switches hedging off);
     `merge_states` verifies a state reached by two orders once; `checkpoint` a directory, a zoo name, or "" for the one
     the table holds for the target. Options that a drafter does not use are set to their neutral value (see `expand`).
+    `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty in a cell).
     """
 
     name: str
@@ -113,6 +116,7 @@ class DrafterSpec:
     merge_states: bool = True
     checkpoint: str = ""
     digest: str = ""
+    fixed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"drafter {self.name}"
@@ -144,8 +148,19 @@ class GridSpec:
         for name in self.__slots__:
             if name != "gamma":
                 check(len(getattr(self, name)) > 0, f"grid.{name}", getattr(self, name), "at least one value")
+        for budget in self.budget:
+            check(1 <= budget <= MAX_BUDGET, "grid.budget", budget, f"a whole number from 1 to {MAX_BUDGET}")
+        for gamma in self.gamma:
+            check(0 <= gamma < 1, "grid.gamma", gamma, "a number in [0, 1)")
+        for temperature in self.temperature:
+            ok = math.isfinite(temperature) and temperature >= 0
+            check(ok, "grid.temperature", temperature, "a finite number from 0")
         for seed in self.seed:
             check(0 <= seed < 2**63, "grid.seed", seed, "a whole number from 0 to 2**63-1")
+        for tokens in self.max_new_tokens:
+            check(tokens >= 1, "grid.max_new_tokens", tokens, "a whole number from 1")
+        for length in self.block_length:
+            check(1 <= length <= MAX_BLOCK, "grid.block_length", length, f"a whole number from 1 to {MAX_BLOCK}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +168,7 @@ class MeasureSpec:
     """How much to measure. None of it changes a single generation, so none of it is part of a cell's identity.
 
     `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
-    draft-free interleaved (0: NFE only), `repeats` times each; `chunk` prompts make one work item.
+    draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `chunk` prompts an item.
     """
 
     prompts: int = 16
@@ -163,8 +178,8 @@ class MeasureSpec:
 
     def __post_init__(self) -> None:
         check(self.prompts >= 1, "measure.prompts", self.prompts, "a whole number from 1")
-        timed = self.timed_prompts
-        check(0 <= timed <= self.prompts, "measure.timed_prompts", timed, "0 to measure.prompts")
+        check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
+        object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
         check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
         check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
 
