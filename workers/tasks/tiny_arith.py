@@ -1,9 +1,10 @@
 """Generated word problems: four additions and subtractions of two-digit numbers, worked out step by step.
 
-Made for a target of two million parameters. Every number has two digits and every phrasing of a step has the same number of
-words, so a word filled early never fixes how much room the numbers behind it have. The phrasings put the numbers at different
-places (one states the result before the sum), so which phrasing is chosen decides the rest of its sentence at once: the order
-in which a diffusion target fills a block is far from left to right, and depends on what was filled before.
+Made for a target of two million parameters. Every number has two digits and every phrasing of a step has the same
+number of words, so a word filled early never fixes how much room the numbers behind it have. The phrasings put the
+numbers at different places (one states the result before the sum), so which phrasing is chosen decides the rest of its
+sentence at once: the order in which a diffusion target fills a block is far from left to right, and depends on what was
+filled before.
 """
 
 import random
@@ -111,7 +112,9 @@ def answer(problem: Problem, rng: random.Random) -> str:
 
 
 class TinyArith:
-    """The task `tiny-arith`. The prompts of a split are an endless seeded stream; a problem belongs to one split only."""
+    """The task `tiny-arith`. The prompts of a split are an endless seeded stream; a problem belongs to one split
+    only.
+    """
 
     name = "tiny-arith"
     default_limit = 200
@@ -127,7 +130,9 @@ class TinyArith:
         )
 
     def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
-        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown split."""
+        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown
+        split.
+        """
         check_split(split)
         rng = random.Random(f"tiny-arith/{split}/{seed}")
         seen: set[str] = set()

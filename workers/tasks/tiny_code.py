@@ -1,9 +1,10 @@
 """Generated programming problems: a small Python function of five statements, named and described by the prompt.
 
-Made for a target of two million parameters. Comment and statement of a step have one length together, whatever the operation and
-the wording, so the layout of the answer follows from the prompt. Wordings and the operand order of commutative operations are free
-choices: each decides several tokens at once, so the order in which a diffusion target fills a block depends on what was filled.
-Answers are graded by running them against tests; the expected values come from interpreting the problem, not from running code.
+Made for a target of two million parameters. Comment and statement of a step have one length together, whatever the
+operation and the wording, so the layout of the answer follows from the prompt. Wordings and the operand order of
+commutative operations are free choices: each decides several tokens at once, so the order in which a diffusion target
+fills a block depends on what was filled. Answers are graded by running them against tests; the expected values come
+from interpreting the problem, not from running code.
 """
 
 import json
@@ -26,7 +27,8 @@ ASK = {
     "larger": "set {out} to the larger of {a} and {b}",
     "smaller": "set {out} to the smaller of {a} and {b}",
 }
-# All codes of one operation have one length, and so have all comments; a comment for max and min is three tokens shorter.
+# All codes of one operation have one length, and so have all comments; a comment for max and min is three tokens
+# shorter.
 CODE = {
     "plus": ("{a} + {b}", "{b} + {a}"),
     "minus": ("{a} - {b}",),
@@ -50,8 +52,8 @@ COMMENTS = {
         "{out} is the product of {a} and {b} now",
         "now let {out} hold {a} times {b} over here",
     ),
-    "larger": ("{out} is the larger one", "keep the larger as {out}", "the larger goes in {out}"),
-    "smaller": ("{out} is the smaller one", "keep the smaller as {out}", "the smaller goes in {out}"),
+    "larger": ("{out} is the larger one now", "keep the larger here as {out}", "the larger one goes in {out}"),
+    "smaller": ("{out} is the smaller one now", "keep the smaller here as {out}", "the smaller one goes in {out}"),
 }
 DOCSTRINGS = (
     "Work with {x} and {y} in just five small steps.",
@@ -155,13 +157,17 @@ def tests_of(problem: Problem, rng: random.Random) -> str:
 
 
 def extract(text: str) -> str:
-    """The code in a generated answer: the first fenced block (an unclosed one reaches to the end), else the whole text."""
+    """The code in a generated answer: the first fenced block (an unclosed one reaches to the end), else the whole
+    text.
+    """
     found = _FENCE.search(text)
     return found.group(1) if found else text
 
 
 class TinyCode:
-    """The task `tiny-code`. The prompts of a split are an endless seeded stream; a problem belongs to one split only."""
+    """The task `tiny-code`. The prompts of a split are an endless seeded stream; a problem belongs to one split
+    only.
+    """
 
     name = "tiny-code"
     default_limit = 200
@@ -177,7 +183,9 @@ class TinyCode:
         )
 
     def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
-        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown split."""
+        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown
+        split.
+        """
         check_split(split)
         rng = random.Random(f"tiny-code/{split}/{seed}")
         seen: set[str] = set()

@@ -1,0 +1,158 @@
+"""The files of a published checkpoint, read without torch: JSON, safetensors headers, content digest.
+
+Every problem is one ValueError that names the file. Only safetensors are looked at: pickled weights (`.bin`) can run
+code.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+WANTED = ("*.json", "*.safetensors", "*.jinja", "*.txt")
+_ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTensor:
+    """Where a tensor lies and what it is; `dtype` in the file format's spelling (`BF16`)."""
+
+    file: Path
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def numel(self) -> int:
+        """Number of values."""
+        return prod(self.shape)
+
+
+def resolve_folder(path_or_hub_id: str, revision: str | None = None) -> Path:
+    """The checkpoint's folder: a directory as it is, else a hub id with its revision (the offline cache is
+    honoured).
+    """
+    folder = Path(path_or_hub_id)
+    if folder.is_dir():
+        return folder
+    if path_or_hub_id.startswith((".", "/", "~")) or path_or_hub_id.count("/") != 1:
+        raise ValueError(f"target path {path_or_hub_id!r} is not a directory, nor a hub id of the form owner/name")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(path_or_hub_id, revision=revision or None, allow_patterns=list(WANTED)))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise ValueError(
+            f"target {path_or_hub_id!r} at revision {revision or 'main'!r} is no directory and is not to be had "
+            f"from the hub or its local cache: {error}"
+        ) from error
+
+
+def read_json(path: Path, *, required: bool = True) -> dict[str, Any]:
+    """A JSON object; an absent file is an empty one unless `required`."""
+    if not path.is_file():
+        if required:
+            raise ValueError(f"{path}: missing file")
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: expected an object, found {type(value).__name__}")
+    return value
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """The safetensors files of a checkpoint, sorted by name: the index's shards, or the single file."""
+    if (folder / INDEX).is_file():
+        mapping = read_json(folder / INDEX).get("weight_map")
+        if not isinstance(mapping, dict) or not mapping:
+            raise ValueError(
+                f"{folder / INDEX}: weight_map is {mapping!r}; expected an object of tensor names to files"
+            )
+        files = tuple(folder / name for name in sorted(set(mapping.values())))
+    else:
+        files = (folder / SINGLE,)
+    for file in files:
+        if not file.is_file():
+            raise ValueError(f"{file}: missing weight file (allowed: {SINGLE}, or the shards that {INDEX} names)")
+    return files
+
+
+def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
+    """Every tensor of the weight files by name. A truncated file, a key in two files and an index that lies are
+    errors.
+    """
+    found: dict[str, StoredTensor] = {}
+    for file in weight_files(folder):
+        for key, tensor in _header(file).items():
+            if key in found:
+                raise ValueError(f"{file}: tensor {key} is also in {found[key].file.name}")
+            found[key] = tensor
+    if (folder / INDEX).is_file():
+        for key, name in read_json(folder / INDEX)["weight_map"].items():
+            if key not in found or found[key].file.name != name:
+                raise ValueError(f"{folder / INDEX}: tensor {key} is not in {name}")
+    return found
+
+
+def _header(file: Path) -> dict[str, StoredTensor]:
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        start = stream.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+        if 8 + length > size:
+            raise ValueError(f"{file}: truncated ({size} bytes; the header alone asks for {8 + length})")
+        try:
+            entries = json.loads(stream.read(length))
+        except ValueError as error:
+            raise ValueError(f"{file}: not a safetensors file ({error})") from error
+    entries.pop("__metadata__", None)
+    end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+    if 8 + length + end != size:
+        raise ValueError(f"{file}: truncated or overlong ({size} bytes; the header asks for {8 + length + end})")
+    for key, entry in entries.items():
+        if entry["dtype"] not in _ITEM_BYTES:
+            raise ValueError(f"{file}: tensor {key} has dtype {entry['dtype']}; allowed: {', '.join(_ITEM_BYTES)}")
+    return {
+        key: StoredTensor(file=file, shape=tuple(entry["shape"]), dtype=entry["dtype"])
+        for key, entry in entries.items()
+    }
+
+
+def check_weights(stored: Mapping[str, StoredTensor], expected: Mapping[str, tuple[int, ...]], *, tied: bool) -> None:
+    """Each expected tensor once and with its shape, and no other. A tied model may also store its head."""
+    for key, shape in expected.items():
+        if key not in stored:
+            raise ValueError(f"tensor {key} {list(shape)} is missing from the weight files")
+        if stored[key].shape != shape:
+            raise ValueError(
+                f"tensor {key} in {stored[key].file.name} has shape {list(stored[key].shape)}; "
+                f"the config asks for {list(shape)}"
+            )
+    extra = sorted(stored.keys() - expected.keys() - ({"lm_head.weight"} if tied else set()))
+    if extra:
+        more = f" and {len(extra) - 3} more" if len(extra) > 3 else ""
+        raise ValueError(f"unexpected tensors in the weight files: {', '.join(extra[:3])}{more}")
+
+
+def weight_digest(folder: Path) -> str:
+    """Sha256 (hex) over the content of the weight files in the order of their names."""
+    total = hashlib.sha256()
+    for file in weight_files(folder):
+        facts = file.stat()
+        total.update(bytes.fromhex(_file_digest(file.resolve(), facts.st_size, facts.st_mtime_ns)))
+    return total.hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _file_digest(file: Path, _size: int, _mtime_ns: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

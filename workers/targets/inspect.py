@@ -1,0 +1,67 @@
+"""Facts about a checkpoint that planning needs, read without importing torch.
+
+The same checks as loading makes, as far as headers and JSON reach: a wrong config, a missing shard or an id beyond the
+embedding shows in `spot plan`, before any worker starts.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.targets.config import ARCHITECTURE, SdarConfig, read_config
+from workers.targets.files import check_weights, read_json, resolve_folder, stored_tensors, weight_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFacts:
+    """What a checkpoint is. `chat` is `template`, or `raw` when it has no chat template and prompts go in as they
+    are.
+    """
+
+    architecture: str
+    weight_digest: str
+    vocab_size: int
+    mask_id: int
+    stop_ids: tuple[int, ...]
+    max_positions: int
+    parameters: int
+    chat: str
+
+
+def inspect_checkpoint(path_or_hub_id: str | Path, *, revision: str | None = None) -> CheckpointFacts:
+    """Check a checkpoint (directory, or hub id and revision) and say what it is. Raises ValueError naming file and
+    field.
+    """
+    return facts_of(resolve_folder(str(path_or_hub_id), revision))[0]
+
+
+def facts_of(folder: Path) -> tuple[CheckpointFacts, SdarConfig]:
+    """Facts and config of a checkpoint folder."""
+    config = read_config(folder)
+    stored = stored_tensors(folder)
+    check_weights(stored, dict(config.shape.weights()), tied=config.shape.tied)
+    facts = CheckpointFacts(
+        architecture=ARCHITECTURE,
+        weight_digest=weight_digest(folder),
+        vocab_size=config.shape.vocab_size,
+        mask_id=config.mask_id,
+        stop_ids=config.stop_ids,
+        max_positions=config.max_positions,
+        parameters=config.shape.parameters,
+        chat="template" if chat_template(folder) else "raw",
+    )
+    return facts, config
+
+
+def chat_template(folder: Path) -> str | None:
+    """The chat template's source from `chat_template.jinja` or the tokenizer config; None when there is none or it is
+    empty.
+    """
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        source = file.read_text(encoding="utf-8")
+    else:
+        value = read_json(folder / "tokenizer_config.json", required=False).get("chat_template")
+        if isinstance(value, list):  # several named templates
+            value = {item.get("name"): item.get("template") for item in value}.get("default")
+        source = value or ""
+    return source if source.strip() else None
