@@ -1,0 +1,131 @@
+"""From the records of a cell and of its draft-free baseline to one `CellResult`: numbers, intervals, alarms.
+
+Failed prompts never enter a mean; ratios use only prompts that both sides have. NFE is a count and may not vary: where
+two passes over one prompt disagree, or a count breaks a law of the decoder, the result carries an alarm.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from sweeps.cell import Cell
+from sweeps.claims import claim_of
+from sweeps.identity import Identity, compare
+from sweeps.laws import Alarm, count_alarms
+from sweeps.records import GenerationRecord
+from sweeps.results import CellRows, Loaded
+from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
+from sweeps.timings import Throughput, throughput
+from sweeps.todo import Job
+
+Count = Callable[[GenerationRecord], int]
+NO_ROWS = CellRows()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """What a cell measured. NFE is target forwards a prompt; NFE reduction is never called a speed-up.
+
+    `n` prompts have a generation, `n_failed` failed, `n_missing` have neither, of `n_expected`. `nfe_draft_free`
+    and `nfe_reduction` (mean draft-free NFE over mean NFE) are over the prompts that both sides have.
+    `accepted_histogram[a]` counts rounds whose walk took a draft states. `claim_holds` is None where nothing is
+    promised or nothing was compared.
+    """
+
+    cell: Cell
+    claim: str
+    claim_holds: bool | None
+    n_expected: int
+    n: int
+    n_failed: int
+    n_missing: int
+    nfe: Estimate
+    nfe_draft_free: Estimate
+    nfe_reduction: Estimate
+    tokens: Estimate
+    tokens_per_forward: Estimate
+    positions_per_token: Estimate
+    accepted_per_round: Estimate
+    drafted_per_round: Estimate
+    accepted_histogram: tuple[int, ...]
+    kv_passes: int
+    merged: int
+    correct: Estimate
+    identity: Identity
+    throughput: Throughput
+    alarms: tuple[Alarm, ...]
+    finished_at: float
+    resamples: int = RESAMPLES
+    bootstrap_seed: int = BOOTSTRAP_SEED
+
+
+def aggregate(job: Job, rows: CellRows, baseline: CellRows, *, finished_at: float = 0.0) -> CellResult:
+    """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell)."""
+    cell, claim = job.cell, claim_of(job.cell)
+    done = list(rows.generations.values())
+    pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
+    identity = compare(rows.generations, baseline.generations, dtype=cell.target.dtype)
+    alarms = tuple(count_alarms(cell, rows, baseline))
+    wanted = set(range(job.prompts))
+    failed = wanted & rows.failed("decode")
+    scores = [row.correct for row in done if row.correct is not None]
+    return CellResult(
+        cell=cell,
+        claim=claim.value,
+        claim_holds=holds(identity, alarms) if claim.promises_identity and not cell.is_baseline else None,
+        n_expected=job.prompts,
+        n=len(done),
+        n_failed=len(failed),
+        n_missing=len(wanted - failed - rows.generations.keys()),
+        nfe=mean([row.counters.nfe for row in done]),
+        nfe_draft_free=mean([other.counters.nfe for _, other in pairs]),
+        nfe_reduction=ratio_of_sums([b.counters.nfe for _, b in pairs], [a.counters.nfe for a, _ in pairs]),
+        tokens=mean([row.tokens_kept for row in done]),
+        tokens_per_forward=per(done, lambda row: row.tokens_generated, lambda row: row.counters.nfe),
+        positions_per_token=per(done, lambda row: row.counters.positions, lambda row: row.tokens_generated),
+        accepted_per_round=per(done, lambda row: sum(row.counters.accepted), lambda row: row.counters.nfe),
+        drafted_per_round=per(done, lambda row: sum(row.counters.drafted), lambda row: row.counters.nfe),
+        accepted_histogram=histogram(done),
+        kv_passes=sum(row.counters.kv_passes for row in done),
+        merged=sum(row.counters.merged for row in done),
+        correct=wilson(sum(scores), len(scores)),
+        identity=identity,
+        throughput=throughput(rows.timings, baseline.generations),
+        alarms=alarms,
+        finished_at=finished_at,
+    )
+
+
+def aggregate_all(jobs: Sequence[Job], loaded: Loaded) -> tuple[CellResult, ...]:
+    """One result a job, in the jobs' order; a job without any stored row has n = 0 and undefined numbers."""
+    finished: dict[str, float] = {}
+    for result in loaded.results:
+        finished[result.cell_id] = max(result.finished_at, finished.get(result.cell_id, 0.0))
+    return tuple(
+        aggregate(
+            job,
+            loaded.cells.get(job.cell_id, NO_ROWS),
+            loaded.cells.get(job.cell.baseline().cell_id, NO_ROWS),
+            finished_at=finished.get(job.cell_id, 0.0),
+        )
+        for job in jobs
+    )
+
+
+def holds(identity: Identity, alarms: tuple[Alarm, ...]) -> bool | None:
+    """Whether a promise of identity was kept: every compared prompt is equal and no count raised an alarm."""
+    if identity.n_checked == 0:
+        return False if alarms else None
+    return identity.n_identical == identity.n_checked and not alarms
+
+
+def per(rows: Sequence[GenerationRecord], above: Count, below: Count) -> Estimate:
+    """Ratio of two counts summed over prompts."""
+    return ratio_of_sums([float(above(row)) for row in rows], [float(below(row)) for row in rows])
+
+
+def histogram(rows: Sequence[GenerationRecord]) -> tuple[int, ...]:
+    """Rounds by the number of draft states their walk took, from 0 up to the largest seen."""
+    counts = Counter(chain.from_iterable(row.counters.accepted for row in rows))
+    return tuple(counts[accepted] for accepted in range(max(counts, default=-1) + 1))

@@ -1,0 +1,85 @@
+"""Checking a claim: a cell's generations against the draft-free ones, token for token.
+
+Where they differ, the first commit that differs is found in commit order (an early swap of two positions changes the
+text far from where it happened), and the margin there says whether rounding can explain it: near-tie, or BUG.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sweeps.records import GenerationRecord
+
+Verdict = Literal["near-tie", "BUG"]
+
+# Rounding moves a log-odds by about this much when a state is forwarded in a batch of another shape. A smaller margin
+# can flip; a larger one cannot, so that a mismatch there is a defect.
+NEAR_TIE = {"float64": 1e-9, "float32": 1e-3, "float16": 0.05, "bfloat16": 0.25}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One prompt whose tokens differ from the draft-free ones.
+
+    `step` counts commits from 0: the first that differs (position or token). `index` is the first output token that
+    differs. `margin` is the greater of both runs' margins at that commit (log-odds; None: there was no rival, or no
+    such commit in one of the runs), so that a near-tie must be one on both sides.
+    """
+
+    prompt_id: str
+    prompt_index: int
+    step: int
+    index: int
+    margin: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """How many prompts were compared with the draft-free ones, how many are equal, and every one that is not."""
+
+    n_checked: int
+    n_identical: int
+    mismatches: tuple[Mismatch, ...]
+
+
+def compare(
+    variant: Mapping[int, GenerationRecord], baseline: Mapping[int, GenerationRecord], *, dtype: str
+) -> Identity:
+    """Compare the prompts that both sides have."""
+    both = sorted(variant.keys() & baseline.keys())
+    differing = [index for index in both if variant[index].output_ids != baseline[index].output_ids]
+    mismatches = tuple(mismatch(variant[index], baseline[index], dtype=dtype) for index in differing)
+    return Identity(n_checked=len(both), n_identical=len(both) - len(differing), mismatches=mismatches)
+
+
+def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, dtype: str) -> Mismatch:
+    """Where and how two generations of one prompt part."""
+    step = first_difference(commits(variant), commits(baseline))
+    margin = margin_at(step, variant, baseline)
+    return Mismatch(
+        prompt_id=variant.prompt_id,
+        prompt_index=variant.prompt_index,
+        step=step,
+        index=first_difference(variant.output_ids, baseline.output_ids),
+        margin=margin,
+        verdict="near-tie" if margin is not None and margin <= NEAR_TIE[dtype] else "BUG",
+    )
+
+
+def commits(record: GenerationRecord) -> tuple[tuple[int, int], ...]:
+    """The (output index, token id) pairs of a generation, in commit order."""
+    return tuple((index, record.output_ids[index]) for index in record.order)
+
+
+def first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> int:
+    """The first index where two tuples differ; the shorter one's length where one only goes on longer."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def margin_at(step: int, variant: GenerationRecord, baseline: GenerationRecord) -> float | None:
+    """The greater of both margins at a commit; None when one of them is missing or infinite."""
+    margins = [record.margins[step] if step < len(record.margins) else None for record in (variant, baseline)]
+    known = [margin for margin in margins if margin is not None]
+    return max(known) if len(known) == 2 else None
