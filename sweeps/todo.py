@@ -1,0 +1,113 @@
+"""What is wanted, and what of it is missing: resuming is plan minus done.
+
+A `Job` says how many prompts of a cell are wanted; `missing_items` turns the prompts without a stored row into work
+items. Item ids are a function of cell, kind and prompt range, so a larger prompt count adds items and changes none.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sweeps.cell import Cell
+from sweeps.records import ItemKind, WorkItem
+from sweeps.results import Coverage
+from sweeps.spec import MeasureSpec, SweepSpec, check
+
+KINDS: tuple[ItemKind, ...] = ("decode", "timing", "trace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One cell and how much of it is wanted: decoded, timed (`repeats` times each) and traced prompts, from the first.
+
+    `cell_id` is filled in from the cell; a stored job whose id no longer is its cell's id is refused.
+    """
+
+    cell: Cell
+    prompts: int
+    timed_prompts: int = 0
+    repeats: int = 1
+    traced_prompts: int = 0
+    cell_id: str = ""
+
+    def __post_init__(self) -> None:
+        actual = self.cell.cell_id
+        check(self.cell_id in ("", actual), "cells.json: cell_id", self.cell_id, f"{actual} for this cell")
+        object.__setattr__(self, "cell_id", actual)
+        for name in ("prompts", "timed_prompts", "traced_prompts"):
+            check(getattr(self, name) >= 0, f"job {actual}: {name}", getattr(self, name), "a whole number from 0")
+        check(self.repeats >= 1, f"job {actual}: repeats", self.repeats, "a whole number from 1")
+
+    def wanted(self, kind: ItemKind) -> int:
+        """How many prompts of a kind."""
+        return {"decode": self.prompts, "timing": self.timed_prompts, "trace": self.traced_prompts}[kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A resolved sweep and its jobs, in the order in which they should preferably run."""
+
+    spec: SweepSpec
+    jobs: tuple[Job, ...]
+
+    def __post_init__(self) -> None:
+        ids = [job.cell_id for job in self.jobs]
+        assert len(set(ids)) == len(ids), "a cell appears twice in the plan"
+        gpus = self.spec.resources.gpus
+        shared = gpus != int(gpus) and any(job.timed_prompts for job in self.jobs)
+        check(not shared, "resources.gpus", gpus, "a whole number when prompts are timed (measure.timed_prompts)")
+
+
+def jobs_of(cells: Iterable[Cell], measure: MeasureSpec) -> tuple[Job, ...]:
+    """One job a cell. A baseline is timed beside its variants; for itself only where it has none."""
+    cells = tuple(cells)
+    beside = {cell.baseline().cell_id for cell in cells if not cell.is_baseline}
+    return tuple(
+        Job(
+            cell=cell,
+            prompts=measure.prompts,
+            timed_prompts=0 if cell.is_baseline and cell.cell_id in beside else measure.timed_prompts,
+            repeats=measure.repeats,
+        )
+        for cell in cells
+    )
+
+
+def item_of(job: Job, kind: ItemKind, first: int, last: int) -> WorkItem:
+    """The item for prompts `[first, last)` of a job."""
+    repeats = job.repeats if kind == "timing" else 1
+    suffix = f"-r{repeats}" if kind == "timing" else ""
+    item_id = f"{job.cell_id}-{kind}-{first:06d}-{last:06d}{suffix}"
+    return WorkItem(item_id=item_id, cell_id=job.cell_id, kind=kind, first=first, last=last, repeats=repeats)
+
+
+def missing_items(
+    jobs: Iterable[Job], stored: Mapping[str, Coverage], *, chunk: int, retry_failed: bool = False
+) -> tuple[WorkItem, ...]:
+    """The items whose prompts have no stored row, at most `chunk` prompts each, cut at multiples of `chunk`.
+
+    A failed row counts as stored unless `retry_failed`; a timing with fewer repeats than wanted counts as missing.
+    """
+    items = []
+    for job in jobs:
+        rows = stored.get(job.cell_id, Coverage())
+        for kind in KINDS:
+            missing = (
+                index
+                for index in range(job.wanted(kind))
+                if not rows.has(kind, index, job.repeats) and (retry_failed or (kind, index) not in rows.failed)
+            )
+            items += [item_of(job, kind, first, last) for first, last in _ranges(missing, chunk)]
+    return tuple(items)
+
+
+def _ranges(indexes: Iterable[int], chunk: int) -> Iterator[tuple[int, int]]:
+    """Runs `[first, last)` of consecutive indexes that do not cross a multiple of `chunk`."""
+    first = last = -1
+    for index in indexes:
+        if index != last or index % chunk == 0:
+            if last > first:
+                yield first, last
+            first = index
+        last = index + 1
+    if last > first:
+        yield first, last
