@@ -1,0 +1,61 @@
+"""Recording a trajectory: draft-free decoding of one prompt, watched step by step.
+
+Shapes: S steps, R rows of one step (masked positions), K candidates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.decoding.loop import decode
+from workers.decoding.stale import Stale
+from workers.decoding.state import Commit
+from workers.decoding.tally import Generation
+from workers.drafters.none import NoDrafter
+from workers.replay.trace import ROW_ARRAYS, Trace, TraceHeader
+from workers.targets.base import Target
+
+
+@dataclass(slots=True)
+class Recorder:
+    """A watcher of `decode` that keeps the rows of every step."""
+
+    commits: list[Commit] = field(default_factory=list)
+    states: list[tuple[int, ...]] = field(default_factory=list)
+    rows: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+
+    def __call__(self, start: int, stale: Stale, commit: Commit) -> None:
+        """One step: the distribution `commit` was decided by."""
+        self.commits.append(commit)
+        self.states.append(stale.state.tokens)
+        for name, source in ROW_ARRAYS.items():
+            values_LX = getattr(stale, source)
+            self.rows.setdefault(name, []).append(values_LX[list(stale.state.open)].numpy())
+
+    def trace(self, header: TraceHeader, margins: Sequence[float]) -> Trace:
+        """Everything seen so far as a trace. `margins` are those of the commits."""
+        arrays: dict[str, NDArray[Any]] = {
+            "positions": np.array([commit.position for commit in self.commits], dtype=np.int32),
+            "tokens": np.array([commit.token for commit in self.commits], dtype=np.int32),
+            "margins": narrow(np.array(margins, dtype=np.float64)),
+        }
+        arrays |= {name: narrow(np.concatenate(parts)) for name, parts in self.rows.items()}
+        trace = Trace.of(header, arrays)
+        assert [step.state.tokens for step in trace.steps] == self.states, "trace: its states are not the decoder's"
+        return trace
+
+
+def record(target: Target, header: TraceHeader, *, sample_seed: int) -> tuple[Generation, Trace]:
+    """Decode the header's prompt draft-free and keep its trajectory. Raises ValueError as `decode` does."""
+    recorder = Recorder()
+    generation = decode(target, NoDrafter(), header.prompt_ids, spec=header.decode, seed=sample_seed, watch=recorder)
+    return generation, recorder.trace(header, generation.margins)
+
+
+def narrow(array: NDArray[Any]) -> NDArray[Any]:
+    """The same values in the smallest of int32, float32 and the type they have, if it holds them exactly."""
+    small = array.astype(np.int32 if array.dtype.kind == "i" else np.float32)
+    return small if np.array_equal(small.astype(array.dtype), array, equal_nan=True) else array

@@ -1,0 +1,134 @@
+"""The draft-free trajectory of one prompt: at every step, what the target left behind and what it committed next.
+
+One format for all that looks back: order-model training, oracles, the observation study, and replay (the NFE of any
+drafter without a target forward). Every step's `Stale` therefore comes back bit for bit. Kept per step: the commit
+and its margin; per masked position of that step (a row): ids and log probabilities of the top K, log-odds, entropy,
+mass outside the top K, and the best two token scores (perturbed ones at T > 0) with their ids. Not kept, because
+they follow: probabilities and block states. Values that float32 holds exactly are kept as float32.
+
+Shapes: S steps, R rows (masked positions, step by step, ascending), K candidates, L block width.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sweeps.spec import DecodeSpec
+from workers.decoding.stale import Stale
+from workers.decoding.state import Commit
+from workers.replay.blocks import Step, steps_of
+from workers.replay.container import pack, unpack
+
+MAGIC = b"SPOTTRC\n"
+VERSION = 1
+SUFFIX = ".trace"
+STEP_ARRAYS = ("positions", "tokens", "margins")
+ROW_ARRAYS = {  # name: the field of `Stale` its rows come from
+    "ids": "ids_LK",
+    "logprobs": "logprobs_LK",
+    "logodds": "logodds_L",
+    "entropy": "entropy_L",
+    "outside": "outside_L",
+    "drawn_ids": "drawn_ids_L2",
+    "drawn_scores": "drawn_scores_L2",
+}
+
+
+class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a trajectory comes from: target, task, prompt, seed and the decoding rule, as in its draft-free cell."""
+
+    cell_id: str
+    target: str
+    target_digest: str
+    dtype: str
+    mask_id: int
+    task: str
+    task_digest: str
+    split: str
+    prompt_id: str
+    prompt_index: int
+    prompt_ids: tuple[int, ...]
+    seed: int
+    decode: DecodeSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A trajectory: `steps[s]` is the state that was forwarded at step s, `commits[s]` what the target filled next.
+
+    `margins[s]` is that commit's lesser gap (`Verdict.margin`). `arrays` holds the rows of all steps; those of step s
+    are `rows[s] .. rows[s + 1]`.
+    """
+
+    header: TraceHeader
+    commits: tuple[Commit, ...]
+    margins: tuple[float, ...]
+    steps: tuple[Step, ...]
+    rows: tuple[int, ...]
+    arrays: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.commits)
+
+    def stale(self, step: int) -> Stale:
+        """What the forward of step `step` left behind, bit for bit."""
+        state = self.steps[step].state
+        first, last = self.rows[step], self.rows[step + 1]
+
+        def spread(name: str, dtype: type, empty: float = 0) -> Tensor:
+            rows_RX = self.arrays[name][first:last]
+            full_LX = np.full((len(state.tokens), *rows_RX.shape[1:]), empty, dtype=dtype)
+            full_LX[list(state.open)] = rows_RX
+            return torch.from_numpy(full_LX)
+
+        probs_RK = torch.from_numpy(self.arrays["logprobs"][first:last].astype(np.float64)).exp()
+        logprobs_LK = spread("logprobs", np.float64)
+        return Stale(
+            state=state,
+            temperature=self.header.decode.temperature,
+            ids_LK=spread("ids", np.int64),
+            probs_LK=torch.zeros_like(logprobs_LK).index_copy_(0, torch.tensor(state.open), probs_RK),
+            logprobs_LK=logprobs_LK,
+            logodds_L=spread("logodds", np.float64, -np.inf),
+            entropy_L=spread("entropy", np.float64),
+            outside_L=spread("outside", np.float64),
+            drawn_ids_L2=spread("drawn_ids", np.int64),
+            drawn_scores_L2=spread("drawn_scores", np.float64),
+            fill_order=self.steps[step].fill_order,
+            coupled=self.header.decode.noise == "coupled",
+        )
+
+    @classmethod
+    def of(cls, header: TraceHeader, arrays: dict[str, NDArray[Any]]) -> Self:
+        """A trace from its stored parts. Raises ValueError when they do not fit one another."""
+        if set(arrays) != {*STEP_ARRAYS, *ROW_ARRAYS}:
+            raise ValueError(f"trace: arrays are {sorted(arrays)}: allowed is {sorted((*STEP_ARRAYS, *ROW_ARRAYS))}")
+        commits = tuple(
+            Commit(*pair) for pair in zip(arrays["positions"].tolist(), arrays["tokens"].tolist(), strict=True)
+        )
+        steps = steps_of(header.prompt_ids, commits, mask_id=header.mask_id, decode=header.decode)
+        rows = tuple(np.cumsum([0, *(len(step.state.open) for step in steps)]).tolist())
+        for name in ROW_ARRAYS:
+            if len(arrays[name]) != rows[-1]:
+                raise ValueError(f"trace: {name} has {len(arrays[name])} rows: its commits ask for {rows[-1]}")
+        margins = tuple(arrays["margins"].tolist())
+        return cls(header=header, commits=commits, margins=margins, steps=steps, rows=rows, arrays=arrays)
+
+
+def encode_trace(trace: Trace) -> bytes:
+    """The file content of a trace; equal traces give equal bytes."""
+    return pack(MAGIC, VERSION, msgspec.to_builtins(trace.header), trace.arrays)
+
+
+def decode_trace(data: bytes) -> Trace:
+    """The trace in a file's content. Raises ValueError on foreign, truncated or altered bytes or another version."""
+    header, arrays = unpack(data, MAGIC, VERSION, "trace")
+    try:
+        return Trace.of(msgspec.convert(header, type=TraceHeader, strict=True), arrays)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"trace: header: {error}") from None
