@@ -13,12 +13,41 @@ import math
 import torch
 from torch import Tensor
 
+from sweeps.spec import DecodeSpec
+
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST = 0xBF58476D1CE4E5B9
 SECOND = 0x94D049BB133111EB
 WORD = (1 << 64) - 1
 SERIES = tuple(1.0 / (2 * k + 1) for k in range(13))  # atanh(s)/s in powers of s*s; |s| < 0.172 leaves < 1e-20
 DRAFTER_STREAM, TARGET_STREAM = 1, 2
+
+
+class BlockNoise:
+    """The noise of one block: one shared table (coupled), fresh draws (independent), or none (T = 0).
+
+    Independent noise is keyed by the forward and the node too, so that a run can be repeated; the drafter has a stream
+    of its own.
+    """
+
+    def __init__(self, spec: DecodeSpec, seed: int, positions_L: Tensor, vocab_size: int) -> None:
+        self.seed, self.positions_L, self.vocab_size = seed, positions_L, vocab_size
+        self.drawn = spec.temperature > 0
+        self.coupled = spec.noise == "coupled"
+        self.table_LV = gumbel(seed, positions_L, vocab_size) if self.drawn and self.coupled else None
+
+    def target(self, forward: int, node: int, open: tuple[int, ...]) -> Tensor | None:
+        """What the target draws with at the open positions of a node: `noise_RV`, None at T = 0."""
+        if self.table_LV is not None:
+            return self.table_LV[list(open)]
+        return self._fresh(TARGET_STREAM, forward, node, open) if self.drawn else None
+
+    def drafter(self, forward: int, open: tuple[int, ...]) -> Tensor | None:
+        """The drafter's own `noise_RV`; None where it shares the target's draws (coupled, or T = 0)."""
+        return self._fresh(DRAFTER_STREAM, forward, 0, open) if self.drawn and not self.coupled else None
+
+    def _fresh(self, stream: int, forward: int, node: int, open: tuple[int, ...]) -> Tensor:
+        return gumbel(mixed(self.seed, stream, forward, node), self.positions_L[list(open)], self.vocab_size)
 
 
 def sample_seed(seed: int, prompt_id: str) -> int:

@@ -1,0 +1,211 @@
+"""Toy targets and drafters for tests: small, exact, float64, with every failure of the contract an assertion.
+
+A toy target's logits are a seeded hash of everything it may see (committed prefix and its own block copy), so any
+mix-up of states, copies, positions or cached blocks changes them. `drift` says how much they depend on the block: small
+drift makes stale distributions good guesses, as in a trained model.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from workers.decoding.stale import Stale
+from workers.decoding.state import BlockState, Commit
+from workers.decoding.tree import DraftTree
+from workers.targets.base import TargetTraits
+
+
+def hashed(*parts: object) -> int:
+    """A 63-bit number that depends on all parts."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "big") >> 1
+
+
+def normal(key: int, *shape: int) -> Tensor:
+    """Standard normal numbers that are a function of `key`."""
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(key))
+
+
+@dataclass
+class ToySession:
+    """Remembers the committed tokens; the hidden state of a position is its row of logits."""
+
+    target: "ToyTarget"
+    prefix: tuple[int, ...]
+    block_length: int
+    forwards: int = 0
+
+    @property
+    def prefix_length(self) -> int:
+        return len(self.prefix)
+
+    def forward(self, blocks_NL: Tensor) -> Tensor:
+        assert blocks_NL.ndim == 2
+        assert blocks_NL.shape[1] == self.block_length
+        self.forwards += 1
+        self.target.batches.append(len(blocks_NL))
+        return torch.stack([self.target.row(self.prefix, tuple(block)) for block in blocks_NL.tolist()])
+
+    def commit(self, block_L: Tensor) -> None:
+        block = tuple(block_L.tolist())
+        assert len(block) == self.block_length
+        assert self.target.traits.mask_id not in block
+        self.prefix += block
+
+
+@dataclass
+class ToyTarget:
+    """Hashed logits; the mask is the last id, `never` (the one before it) is never emitted, `stops` end a text."""
+
+    seed: int = 0
+    vocab_size: int = 11
+    drift: float = 0.3
+    scale: float = 2.0
+    stops: tuple[int, ...] = ()
+    max_positions: int = 4096
+    shape_logits: Callable[[Tensor], Tensor] = torch.clone
+    batches: list[int] = field(default_factory=list)
+
+    @property
+    def never(self) -> int:
+        return self.vocab_size - 2
+
+    @property
+    def traits(self) -> TargetTraits:
+        return TargetTraits(
+            name="toy",
+            family="toy",
+            revision="",
+            weight_digest=f"toy-{self.seed}",
+            parameters=0,
+            vocab_size=self.vocab_size,
+            mask_id=self.vocab_size - 1,
+            stop_ids=self.stops,
+            max_positions=self.max_positions,
+            exact_cache=True,
+            dtype="float64",
+            device="cpu",
+        )
+
+    def start(self, prompt_ids: Sequence[int], *, block_length: int, max_new_tokens: int) -> ToySession:
+        total = len(prompt_ids) + max_new_tokens
+        if total > self.max_positions:
+            raise ValueError(f"prompt of {len(prompt_ids)} tokens plus {max_new_tokens} new: over {self.max_positions}")
+        whole = len(prompt_ids) // block_length * block_length
+        return ToySession(self, tuple(prompt_ids[:whole]), block_length)
+
+    def row(self, prefix: tuple[int, ...], block: tuple[int, ...]) -> Tensor:
+        shape = len(block), self.vocab_size
+        steady = normal(hashed(self.seed, prefix), *shape)
+        drifting = normal(hashed(self.seed, prefix, block), *shape)
+        return self.shape_logits(self.scale * (steady + self.drift * drifting))
+
+    def logits(self, hidden_XH: Tensor) -> Tensor:
+        logits_XV = hidden_XH.clone()
+        logits_XV[..., [self.never, self.vocab_size - 1]] = -torch.inf
+        return logits_XV
+
+    def encode(self, prompt: str) -> list[int]:
+        return [ord(letter) % (self.vocab_size - 2) for letter in prompt]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(chr(97 + token % 26) for token in ids)
+
+
+def flat_target(**options: object) -> ToyTarget:
+    """Every logit is zero: all tokens and all confidences tie."""
+    return ToyTarget(shape_logits=torch.zeros_like, **options)  # type: ignore[arg-type]
+
+
+def coarse_target(**options: object) -> ToyTarget:
+    """Logits on a coarse grid: many tokens and many confidences tie, but not all."""
+    return ToyTarget(shape_logits=lambda logits_LV: (logits_LV / 2).round(), **options)  # type: ignore[arg-type]
+
+
+def const_target(token: int, **options: object) -> ToyTarget:
+    """Every masked position wants `token`, by the same margin."""
+
+    def want(logits_LV: Tensor) -> Tensor:
+        wanted_LV = torch.zeros_like(logits_LV)
+        wanted_LV[:, token] = 9.0
+        return wanted_LV
+
+    return ToyTarget(shape_logits=want, **options)  # type: ignore[arg-type]
+
+
+def tree_of(root: BlockState, paths: Sequence[tuple[Commit, ...]]) -> DraftTree:
+    """The tree of these paths (each one's parent path listed before it, or the root)."""
+    states, parents, commits = [root], [-1], [None]
+    node_of: dict[tuple[Commit, ...], int] = {(): 0}
+    for path in paths:
+        parent = node_of[path[:-1]]
+        node_of[path] = len(states)
+        states.append(states[parent].fill(path[-1]))
+        parents.append(parent)
+        commits.append(path[-1])  # type: ignore[arg-type]
+    masses = tuple(0.5 ** (len(root.open) - len(state.open)) for state in states)
+    return DraftTree(states=tuple(states), parents=tuple(parents), commits=tuple(commits), masses=masses)
+
+
+@dataclass
+class RandomDrafter:
+    """Valid random trees; tokens are mostly the stale best, so that some drafts come true."""
+
+    seed: int
+    budget: int = 6
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        rng = random.Random(hashed(self.seed, root.tokens))
+        paths: list[tuple[Commit, ...]] = []
+        seen = {root.tokens}
+        state_of: dict[tuple[Commit, ...], BlockState] = {(): root}
+        for _ in range(4 * self.budget):
+            path = rng.choice(list(state_of))
+            state = state_of[path]
+            if len(paths) == self.budget or len(state.open) < 2:
+                continue
+            position = rng.choice(state.open)
+            rank = rng.choice((0, 0, 0, 1))
+            commit = Commit(position, int(stale.drawn_ids_L2[position, rank]))
+            child = state.fill(commit)
+            if child.tokens not in seen:
+                seen.add(child.tokens)
+                state_of[(*path, commit)] = child
+                paths.append((*path, commit))
+        return tree_of(root, paths)
+
+
+@dataclass
+class WrongDrafter:
+    """Only tokens the target never emits: nothing is ever accepted."""
+
+    never: int
+    budget: int = 4
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        places = root.open[: min(self.budget, len(root.open))] if len(root.open) > 1 else ()
+        return tree_of(root, [(Commit(place, self.never),) for place in places])
+
+
+@dataclass
+class KnowingDrafter:
+    """Drafts the true future as a chain, read from commits recorded before (block-relative, in order)."""
+
+    future: list[Commit]
+    budget: int = 4
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        state, path, paths = root, (), []
+        coming = iter(self.future)
+        for commit in coming:  # the future begins after the known commit
+            if commit.position == known and root.tokens[known] == commit.token:
+                break
+        for commit in coming:
+            if len(paths) == self.budget or len(state.open) < 2 or commit.position not in state.open:
+                break
+            state, path = state.fill(commit), (*path, commit)  # type: ignore[assignment]
+            paths.append(path)
+        return tree_of(root, paths)

@@ -1,0 +1,128 @@
+"""The decoder: rounds of drafting, one batched forward, and a walk along the target's own commits (decoding.md 3).
+
+The last forward left the target's next commit, so applying it (the root) needs no forward of its own. A round commits
+accepted drafts plus one: the last visited state's own next commit. Without a drafter every round is one commit and the
+forwards number exactly the tokens generated; no drafter can make them more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from sweeps.spec import DecodeSpec
+from workers.decoding.noise import BlockNoise
+from workers.decoding.rule import Verdict, judge
+from workers.decoding.stale import Stale, stale_of
+from workers.decoding.state import BlockState, Commit
+from workers.decoding.tally import Generation, Stopwatch, Tally, finished
+from workers.decoding.tree import DraftTree, root_alone
+from workers.decoding.verify import verify
+from workers.decoding.walk import walk
+from workers.drafters.base import Drafter
+from workers.targets.base import Session, Target
+
+Watcher = Callable[[int, Stale, Commit], None]
+
+
+def decode(
+    target: Target,
+    drafter: Drafter,
+    prompt_ids: Sequence[int],
+    *,
+    spec: DecodeSpec,
+    seed: int,
+    watch: Watcher | None = None,
+) -> Generation:
+    """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
+
+    An empty prompt is a sequence that begins with masks. `watch(start, stale, commit)` is called for every commit, in
+    order, with the distribution that decided it and the absolute position of its block. Raises ValueError for a prompt
+    that is too long for the target, or holds an id outside its vocabulary or its mask token.
+    """
+    traits, prompt = target.traits, list(prompt_ids)
+    if traits.mask_id in prompt:
+        raise ValueError(f"prompt: token {prompt.index(traits.mask_id)} is the target's mask token ({traits.mask_id})")
+    clock = Stopwatch(traits.device)
+    session = target.start(prompt, block_length=spec.block_length, max_new_tokens=spec.max_new_tokens)
+    tally = Tally(prompt_tokens=len(prompt), prefilled=session.prefix_length)
+    clock.prefilled()
+    run = BlockRounds(target, drafter, session, spec, seed, tally, clock, watch)
+    stops = frozenset(() if spec.ignore_eos else traits.stop_ids)
+    sequence, end = prompt, len(prompt) + spec.max_new_tokens
+    with torch.inference_mode():
+        while True:
+            start = session.prefix_length
+            state = run.fill(open_block(sequence[start:], end - start, spec.block_length, traits.mask_id), start)
+            sequence = sequence[:start] + list(state.tokens[: end - start])
+            output = sequence[tally.prompt_tokens :]
+            if len(sequence) == end or not stops.isdisjoint(output):
+                return finished(output, stops, tally, clock)
+            session.commit(torch.tensor(state.tokens, device=traits.device))
+
+
+def open_block(given: list[int], room: int, block_length: int, mask_id: int) -> BlockState:
+    """The active block: tokens already given (the prompt's last, partial block), then masks.
+
+    Masks from `room` on lie behind the requested tokens: the target sees them, nothing ever fills them.
+    """
+    tokens = (*given, *[mask_id] * (block_length - len(given)))
+    return BlockState(tokens, tuple(range(len(given), min(room, block_length))))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRounds:
+    """The rounds of one decode call; all that changes is in `session`, `tally` and `clock`."""
+
+    target: Target
+    drafter: Drafter
+    session: Session
+    spec: DecodeSpec
+    seed: int
+    tally: Tally
+    clock: Stopwatch
+    watch: Watcher | None
+
+    def fill(self, state: BlockState, start: int) -> BlockState:
+        """Fill the open positions of the block that begins at absolute position `start`."""
+        traits, tally, clock, length = self.target.traits, self.tally, self.clock, len(state.tokens)
+        positions_L = torch.arange(start, start + length, device=traits.device)
+        noise = BlockNoise(self.spec, self.seed, positions_L, traits.vocab_size)
+        pending = length if tally.nfe else 0  # the block filled before rides on this block's first forward
+        order: list[int] = []
+        stale: Stale | None = None  # nothing was forwarded yet: the first root goes alone
+        while not state.full:
+            tree = self.drafter.propose(state, order[-1], stale) if stale else root_alone(state)
+            assert tree.states[0] == state, "a drafter changed the root"
+            assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
+            clock.lap("drafter")
+            hidden_NLH = verify(self.session, tree, traits.device)
+            clock.lap("forward")
+            walked = walk(tree, partial(self.judge, tree, hidden_NLH, noise))
+            for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
+                state = tree.states[node].fill(verdict.commit)
+                if self.watch:
+                    self.watch(start, self.stale(verdict, tree.states[node], order, noise), verdict.commit)
+                tally.commit(start + verdict.commit.position, verdict)
+                order.append(verdict.commit.position)
+            clock.lap("walk")
+            if self.drafter.budget and len(state.open) > 1:  # a draft is never full: one open position leaves none
+                stale = self.stale(walked.verdicts[-1], tree.states[walked.nodes[-1]], order[:-1], noise)
+            else:
+                stale = None
+            tally.round(tree, walked, positions=len(tree.states) * length + pending)
+            pending = 0
+        return state
+
+    def judge(self, tree: DraftTree, hidden_NLH: Tensor, noise: BlockNoise, node: int) -> Verdict:
+        """The target's next commit in one node; the output head is run for the node's open positions only."""
+        open = tree.states[node].open
+        logits_RV = self.target.logits(hidden_NLH[node, list(open)])
+        return judge(logits_RV, noise.target(self.tally.nfe, node, open), open, self.spec)
+
+    def stale(self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise) -> Stale:
+        """What the forward of `state`, judged in the round in the making, leaves for the drafter."""
+        own_noise_RV = noise.drafter(self.tally.nfe, verdict.open)
+        return stale_of(verdict, state, tuple(order), spec=self.spec, own_noise_RV=own_noise_RV)
