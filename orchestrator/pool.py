@@ -15,7 +15,10 @@ EventKind = Literal["ready", "result", "lost"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolEvent:
-    """Something a worker did: it became ready, finished its item, or was lost (dead, unreachable, unreadable)."""
+    """Something a worker did: it became ready, finished its item, or was lost (dead, unreachable).
+
+    A `result` event without a result: the worker lives, but what it answered cannot be read (`reason` says why).
+    """
 
     kind: EventKind
     worker: str
@@ -26,17 +29,23 @@ class PoolEvent:
 class Pool(Protocol):
     """Workers, one item in flight each."""
 
-    def start(self) -> None:
-        """Start all workers. Raises ValueError at once when the demand can never be met here."""
+    def start(self, at_most: int = 0) -> tuple[str, ...]:
+        """Start all workers, but no more than `at_most` (0: no bound); returns their names, not ready yet.
+
+        Raises ValueError at once when the demand can never be met here.
+        """
 
     def submit(self, worker: str, item: WorkItem, cell: Cell) -> None:
         """Hand an item to an idle worker; returns at once (an inline pool may run it in the next `wait`)."""
 
     def wait(self, timeout: float) -> tuple[PoolEvent, ...]:
-        """Events since the last call; blocks up to `timeout` seconds for the first."""
+        """Events since the last call; blocks up to `timeout` seconds for the first.
 
-    def replace(self, worker: str) -> None:
-        """Kill a worker for good and start a fresh one in its place (it reports `ready` under a new name)."""
+        Raises ValueError when no worker will ever do (it runs other code than the driver).
+        """
+
+    def replace(self, worker: str) -> str:
+        """Kill a worker for good and start a fresh one in its place; returns the new one's name, not ready yet."""
 
     def close(self) -> None:
         """Stop everything this pool started. Safe to call twice and after an interrupt."""
