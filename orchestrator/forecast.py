@@ -1,0 +1,183 @@
+"""What a run would do: for each cell how much is stored, how much is to do and why, and what that will cost at most.
+
+Forwards are an upper bound (no drafter needs more than one forward a token), or come from the cell's own stored
+prompts where there are some. Reads the run directory, changes nothing, starts nothing, imports no torch.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.prepare import Prepared
+from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
+from sweeps.claims import claim_of
+from sweeps.expand import Dropped, LabelledCell
+from sweeps.origin import code_changes, origin_of
+from sweeps.records import ItemKind
+from sweeps.results import Coverage, Loaded, load_results
+from sweeps.spec import ResourceSpec
+from sweeps.store import RunDir
+from sweeps.todo import Job, missing_items
+
+KINDS: tuple[ItemKind, ...] = ("decode", "timing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellForecast:
+    """One cell. `decode` and `timing` count prompts to do; `forwards` is their cost, by `forwards_from` either an
+    upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
+    """
+
+    cell_id: str
+    target: str
+    task: str
+    drafter: str
+    budget: int
+    gamma: float
+    temperature: float
+    noise: str
+    seed: int
+    max_new_tokens: int
+    block_length: int
+    claim: str
+    added_baseline: bool
+    prompts: int
+    stored: int
+    failed: int
+    decode: int
+    timing: int
+    forwards: int
+    forwards_from: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """A whole sweep. `model_loads` assumes `workers` workers, each loading a target at most once."""
+
+    sweep: str
+    directory: str
+    cells: tuple[CellForecast, ...]
+    dropped: tuple[Dropped, ...]
+    notes: tuple[str, ...]
+    items: int
+    workers: int
+    model_loads: int
+    forwards: int
+
+
+def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> Forecast:
+    """Compare what is wanted with what `run` holds. Raises ValueError when the directory belongs to another sweep."""
+    plan = prepared.plan
+    check_belongs(run, plan.spec.name)
+    loaded = load_results(run)
+    spoiled = Counter(problem.path.parent.name for problem in loaded.problems)
+    nfe = _stored_nfe(loaded)
+    jobs = {job.cell_id: job for job in plan.jobs}
+    cells = tuple(
+        _cell(labelled, jobs[labelled.cell.cell_id], loaded, spoiled[labelled.cell.cell_id], nfe, retry_failed)
+        for labelled in prepared.expansion.cells
+    )
+    items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
+    workers = workers_of(plan.spec.resources)
+    by_target = Counter(jobs[item.cell_id].cell.target.name for item in items)
+    return Forecast(
+        sweep=plan.spec.name,
+        directory=str(run.root),
+        cells=cells,
+        dropped=prepared.expansion.dropped,
+        notes=(*prepared.expansion.notes, *_changes(prepared, run)),
+        items=len(items),
+        workers=workers,
+        model_loads=sum(min(workers, count) for count in by_target.values()),
+        forwards=sum(cell.forwards for cell in cells),
+    )
+
+
+def workers_of(resources: ResourceSpec) -> int:
+    """The number of workers: as asked, or as many as this machine's cores hold."""
+    return resources.workers or max(1, int((os.cpu_count() or 1) / resources.cpus))
+
+
+def _cell(
+    labelled: LabelledCell, job: Job, loaded: Loaded, spoiled: int, nfe: Mapping[str, float], retry_failed: bool
+) -> CellForecast:
+    """What is to do in one cell, and why."""
+    cell, rows = labelled.cell, loaded.cells.get(job.cell_id, Coverage())
+    missing, failed, why = {}, 0, []
+    for kind in KINDS:
+        wanted = range(job.wanted(kind))
+        absent = [index for index in wanted if not rows.has(kind, index, job.repeats)]
+        bad = [index for index in absent if (kind, index) in rows.failed]
+        missing[kind] = len(absent) if retry_failed else len(absent) - len(bad)
+        failed += len(bad)
+        why += _why(kind, len(wanted), absent, len(bad) if retry_failed else 0, missing[kind], job, rows)
+    if spoiled and any(missing.values()):
+        why.append(f"{spoiled} damaged or foreign result file{'s'[: spoiled != 1]}: set aside and run again")
+    rate = nfe.get(job.cell_id)
+    baseline = nfe.get(cell.baseline().cell_id, float(cell.decode.max_new_tokens))
+    each = rate if rate is not None else float(cell.decode.max_new_tokens)
+    forwards = each * missing["decode"] + (each + baseline) * missing["timing"] * job.repeats
+    return CellForecast(
+        cell_id=job.cell_id,
+        target=cell.target.name,
+        task=cell.task.name,
+        drafter=labelled.labels[0],
+        budget=cell.drafter.budget,
+        gamma=cell.drafter.gamma,
+        temperature=cell.decode.temperature,
+        noise=cell.decode.noise,
+        seed=cell.seed,
+        max_new_tokens=cell.decode.max_new_tokens,
+        block_length=cell.decode.block_length,
+        claim=claim_of(cell).value,
+        added_baseline=labelled.added,
+        prompts=job.prompts,
+        stored=sum(rows.has("decode", index, 1) for index in range(job.prompts)),
+        failed=failed,
+        decode=missing["decode"],
+        timing=missing["timing"],
+        forwards=round(forwards),
+        forwards_from="stored prompts" if rate is not None else "upper bound",
+        why=tuple(why),
+    )
+
+
+def _why(kind: ItemKind, wanted: int, absent: list[int], again: int, to_do: int, job: Job, rows: Coverage) -> list[str]:
+    """Why prompts of a kind are to do, in a few words."""
+    if not to_do:
+        return []
+    word = {"decode": "prompts", "timing": "timed prompts", "trace": "traces"}[kind]
+    fewer = sum((kind, index) in rows.good for index in absent)
+    reasons = []
+    if again:
+        reasons.append(f"{again} of {wanted} {word} failed before")
+    if fewer:
+        reasons.append(f"{fewer} {word} have fewer than {job.repeats} repeats")
+    new = to_do - again - fewer
+    if new and new == wanted:
+        reasons.append(f"{wanted} {word}: not run yet")
+    elif new:
+        reasons.append(f"{new} of {wanted} {word} are missing")
+    return reasons
+
+
+def _stored_nfe(loaded: Loaded) -> dict[str, float]:
+    """Mean forwards a prompt of each cell that has stored generations."""
+    counts: dict[str, list[int]] = {}
+    for result in loaded.results:
+        for row in result.generations:
+            counts.setdefault(result.cell_id, []).append(row.counters.nfe)
+    return {cell_id: sum(values) / len(values) for cell_id, values in counts.items()}
+
+
+def _changes(prepared: Prepared, run: RunDir) -> list[str]:
+    """What differs from the last start in this directory."""
+    lines = []
+    if run.spec.exists():
+        lines += [f"changed since the last start: {line}" for line in spec_changes(read_spec(run), prepared.plan.spec)]
+    starts = read_history(run).starts if run.provenance.exists() else ()
+    for line in code_changes(starts[-1], origin_of((), 0.0)) if starts else ():
+        lines.append(f"needs --accept-changes: {line}")
+    return lines

@@ -1,0 +1,207 @@
+"""From a resolved sweep to its cells: a pure function of the spec and of facts that the caller looked up.
+
+The axes are multiplied; options that a drafter does not use take their neutral value, so that equal work has one
+identity and is listed once; the draft-free cell of every cell is added; what cannot run is dropped with its reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.spec import DecodeSpec, DrafterSpec, SweepSpec
+from sweeps.tables import DrafterKind
+
+NEUTRAL: dict[str, Any] = {
+    **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states")},
+    "checkpoint": "",
+}
+Point = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderCheckpoint:
+    """The order model that a drafter uses with a target."""
+
+    path: str
+    digest: str
+    block_length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What multiplying needs beside the spec: drafter kinds; positions of each target; (target, drafter) -> model."""
+
+    kinds: Mapping[str, DrafterKind]
+    max_positions: Mapping[str, int]
+    order_models: Mapping[tuple[str, str], OrderCheckpoint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledCell:
+    """A cell, the drafter labels that mean it (the first is shown), and whether it was added as a baseline."""
+
+    cell: Cell
+    labels: tuple[str, ...]
+    added: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Grid points that are not run: the axis values that decide it, why, and how many points that takes away."""
+
+    axes: Point
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """The cells in the order of the axes (draft-free before its variants), what was dropped, and notes for people."""
+
+    cells: tuple[LabelledCell, ...]
+    dropped: tuple[Dropped, ...]
+    notes: tuple[str, ...]
+
+
+def expand(spec: SweepSpec, facts: Facts) -> Expansion:
+    """Multiply the axes. The spec's targets, tasks and drafters are those of the grid, digests filled in."""
+    asked: dict[str, LabelledCell] = {}
+    dropped = _unused_gamma(spec, facts)
+    matched: set[int] = set()
+    repeats = 0
+    for point in _points(spec, facts):
+        rule = _rule(spec, point)
+        gone = _impossible(point, facts) if rule is None else ({}, f"exclude[{rule}] says so")
+        if rule is not None:
+            matched.add(rule)
+        if gone is not None:
+            _drop(dropped, *gone)
+            continue
+        cell = _cell(spec, point, facts)
+        label = point["drafter"].name
+        known = asked.get(cell.cell_id)
+        repeats += known is not None and label in known.labels
+        labels = (label,) if known is None else tuple(dict.fromkeys((*known.labels, label)))
+        asked[cell.cell_id] = LabelledCell(cell=known.cell if known else cell, labels=labels)
+    cells = _with_baselines(asked)
+    return Expansion(cells=cells, dropped=tuple(dropped.values()), notes=tuple(_notes(spec, cells, matched, repeats)))
+
+
+def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
+    """Every combination of the axes; an option that a drafter does not use has no value and multiplies nothing."""
+    grid = spec.grid
+    settings = product(grid.temperature, grid.noise, grid.max_new_tokens, grid.block_length, grid.seed)
+    outer = product(spec.targets, spec.tasks, tuple(settings), spec.drafters)
+    for target, task, (temperature, noise, tokens, length, seed), drafter in outer:
+        for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
+            yield {
+                "target": target,
+                "task": task,
+                "temperature": temperature,
+                "noise": noise,
+                "max_new_tokens": tokens,
+                "block_length": length,
+                "seed": seed,
+                "drafter": drafter,
+                "budget": budget,
+                "gamma": gamma,
+            }
+
+
+def _values(spec: SweepSpec, drafter: DrafterSpec, axis: str, facts: Facts) -> tuple[Any, ...]:
+    """The values of a drafter option: its own, the axis', or none (None) where the kind does not use it."""
+    if axis not in facts.kinds[drafter.kind].uses:
+        return (None,)
+    values: tuple[Any, ...] = getattr(spec.grid, axis)
+    return (getattr(drafter, axis),) if axis in drafter.fixed or not values else values
+
+
+def _rule(spec: SweepSpec, point: Point) -> int | None:
+    """The first `exclude` rule that a point matches in all its axes."""
+    shown = {axis: getattr(value, "name", value) for axis, value in point.items()}
+    for index, rule in enumerate(spec.exclude):
+        if all(shown[axis] in values for axis, values in rule.items()):
+            return index
+    return None
+
+
+def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
+    """The axis values that cannot go together, and why; None when the point can run."""
+    target, drafter = point["target"].name, point["drafter"]
+    positions, tokens, length = facts.max_positions[target], point["max_new_tokens"], point["block_length"]
+    if tokens >= positions:
+        reason = f"can never fit: {target} has {positions} positions, and a prompt takes some of them"
+        return {"target": target, "max_new_tokens": tokens}, reason
+    if not facts.kinds[drafter.kind].needs_order_model:
+        return None
+    model = facts.order_models.get((target, drafter.name))
+    pair = {"target": target, "drafter": drafter.name}
+    if model is None:
+        reason = f"no order model is known for {target}: train one (spot train order) or give drafters.{drafter.name}."
+        return pair, reason + "checkpoint"
+    if model.block_length != length:
+        return pair | {"block_length": length}, f"its order model is for blocks of {model.block_length}"
+    return None
+
+
+def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
+    """The cell of a point that can run."""
+    decode = DecodeSpec(
+        max_new_tokens=point["max_new_tokens"],
+        block_length=point["block_length"],
+        temperature=point["temperature"],
+        noise=point["noise"],
+        confidence=spec.confidence,
+        ignore_eos=spec.ignore_eos,
+    )
+    drafter: DrafterSpec = point["drafter"]
+    uses = facts.kinds[drafter.kind].uses
+    values: dict[str, Any] = {name: point[name] for name in ("budget", "gamma") if name in uses}
+    values |= {name: neutral for name, neutral in NEUTRAL.items() if name not in uses}
+    model = facts.order_models.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
+    if model is not None:
+        values |= {"checkpoint": model.path, "digest": model.digest}
+    drafter = replace(drafter, **values, fixed=())
+    return Cell(target=point["target"], task=point["task"], decode=decode, drafter=drafter, seed=point["seed"])
+
+
+def _with_baselines(asked: Mapping[str, LabelledCell]) -> tuple[LabelledCell, ...]:
+    """The cells, each draft-free one before its variants, added where it was not asked for."""
+    cells: dict[str, LabelledCell] = {}
+    for cell_id, labelled in asked.items():
+        baseline = labelled.cell.baseline()
+        added = LabelledCell(cell=baseline, labels=(baseline.drafter.name,), added=True)
+        cells.setdefault(baseline.cell_id, asked.get(baseline.cell_id, added))
+        cells.setdefault(cell_id, labelled)
+    return tuple(cells.values())
+
+
+def _unused_gamma(spec: SweepSpec, facts: Facts) -> dict[str, Dropped]:
+    """Mass floors on the axis beside drafters that have no masses: the drafter runs once, without one."""
+    dropped: dict[str, Dropped] = {}
+    for drafter, gamma in product(spec.drafters, spec.grid.gamma):
+        if drafter.kind != "none" and gamma > 0 and "gamma" not in facts.kinds[drafter.kind].uses:
+            reason = f"{drafter.kind} has no masses to hold against a floor: it runs once, without"
+            _drop(dropped, {"drafter": drafter.name, "gamma": gamma}, reason)
+    return dropped
+
+
+def _drop(dropped: dict[str, Dropped], axes: Point, reason: str) -> None:
+    """Count one more point that is gone for this reason."""
+    key = f"{axes} {reason}"
+    dropped[key] = (
+        replace(dropped[key], count=dropped[key].count + 1) if key in dropped else Dropped(axes=axes, reason=reason)
+    )
+
+
+def _notes(spec: SweepSpec, cells: tuple[LabelledCell, ...], matched: set[int], repeats: int) -> Iterator[str]:
+    """What a person should know about the list of cells."""
+    for labels in dict.fromkeys(labelled.labels for labelled in cells if len(labelled.labels) > 1):
+        yield f"{', '.join(labels[1:])}: the same work as {labels[0]} (listed once, under that name)"
+    if repeats:
+        yield f"{repeats} grid points repeat others (an axis value twice, or noise at temperature 0): each is run once"
+    for index in range(len(spec.exclude)):
+        if index not in matched:
+            yield f"exclude[{index}] matches no cell"
