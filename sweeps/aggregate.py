@@ -5,22 +5,21 @@ two passes over one prompt disagree, or a count breaks a law of the decoder, the
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
 from sweeps.identity import Identity, compare
-from sweeps.laws import Alarm, count_alarms
+from sweeps.laws import count_alarms
+from sweeps.merge import NO_ROWS, Alarm, CellRows
 from sweeps.records import GenerationRecord
-from sweeps.results import CellRows, Loaded
 from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
 from sweeps.timings import Throughput, throughput
 from sweeps.todo import Job
 
 Count = Callable[[GenerationRecord], int]
-NO_ROWS = CellRows()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +59,13 @@ class CellResult:
     bootstrap_seed: int = BOOTSTRAP_SEED
 
 
-def aggregate(job: Job, rows: CellRows, baseline: CellRows, *, finished_at: float = 0.0) -> CellResult:
+def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
     """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell)."""
     cell, claim = job.cell, claim_of(job.cell)
     done = list(rows.generations.values())
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
     identity = compare(rows.generations, baseline.generations, dtype=cell.target.dtype)
-    alarms = tuple(count_alarms(cell, rows, baseline))
+    alarms = (*rows.alarms, *count_alarms(cell, rows, baseline))
     wanted = set(range(job.prompts))
     failed = wanted & rows.failed("decode")
     scores = [row.correct for row in done if row.correct is not None]
@@ -93,23 +92,14 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows, *, finished_at: floa
         identity=identity,
         throughput=throughput(rows.timings, baseline.generations),
         alarms=alarms,
-        finished_at=finished_at,
+        finished_at=rows.finished_at,
     )
 
 
-def aggregate_all(jobs: Sequence[Job], loaded: Loaded) -> tuple[CellResult, ...]:
+def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[CellResult, ...]:
     """One result a job, in the jobs' order; a job without any stored row has n = 0 and undefined numbers."""
-    finished: dict[str, float] = {}
-    for result in loaded.results:
-        finished[result.cell_id] = max(result.finished_at, finished.get(result.cell_id, 0.0))
     return tuple(
-        aggregate(
-            job,
-            loaded.cells.get(job.cell_id, NO_ROWS),
-            loaded.cells.get(job.cell.baseline().cell_id, NO_ROWS),
-            finished_at=finished.get(job.cell_id, 0.0),
-        )
-        for job in jobs
+        aggregate(job, rows.get(job.cell_id, NO_ROWS), rows.get(job.cell.baseline().cell_id, NO_ROWS)) for job in jobs
     )
 
 

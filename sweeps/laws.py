@@ -5,21 +5,11 @@ decoding needs exactly one forward a token; a drafter can never need more; a tim
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
+from sweeps.merge import Alarm, CellRows
 from sweeps.records import GenerationRecord, TimingRecord
-from sweeps.results import CellRows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """Something that cannot happen when decoding is correct. `kind` is one of a few fixed phrases."""
-
-    kind: str
-    message: str
-    prompt_id: str = ""
 
 
 def count_alarms(cell: Cell, rows: CellRows, baseline: CellRows) -> Iterator[Alarm]:

@@ -1,51 +1,38 @@
-"""Seeded synthetic results that look like a real sweep: cells, generations, timings, failures, mismatches, near-ties.
+"""Seeded synthetic results that look like a real sweep: cells, generations, timings and what goes wrong with them.
 
-Draft-free outputs are a function of target, task, temperature, seed and prompt; a drafter only changes how many forwards
-they took, as in real decoding. `Faults` adds what goes wrong, so that reports and aggregates can be tested on it.
+Draft-free outputs are a function of target, task, temperature, seed and prompt; a drafter only changes how many
+forwards they took, as in real decoding. `Faults` adds failures, mismatches, near-ties, noise and hostile texts.
 """
 
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.merge import CellRows, merge_all
 from sweeps.records import Counters, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
-from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, MeasureSpec, TargetSpec, TaskSpec
+from sweeps.todo import Job, item_of, jobs_of
 
-WORDS = (
-    "Tom ",
-    "has ",
-    "12",
-    " apples",
-    ".\n",
-    "So ",
-    "12",
-    " + ",
-    "30",
-    " = ",
-    "42",
-    ". ",
-    "The ",
-    "answer ",
-    "is ",
-    "42",
-)
+WORDS = tuple("Tom |has |12| apples|.\n|So |1| + |30| = |42|. |The |answer |is ".split("|"))
 HOSTILE = (
     "</script><img src=x onerror=alert(1)>",
     "<!--<script>",
     "&lt;b&gt;",
     '"><svg onload=alert(1)>',
-    "a\u2028b\u2029c\x00\ud800".encode("utf-8", "replace").decode(),
+    "a\u2028b\u2029c\x00d\x1b[31m",
     "数学 {{ 7*7 }} {% raw %}",
     "\\cmd_{x}^2 & 50% #~$5",
 )
 BLOCK = 32
+TIE, GAP = 2e-5, 3.5
 FINISHED = 1_760_000_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong: prompts that fail or are missing in every cell, mismatches, whole cells without results."""
+    """What goes wrong: prompts that fail, are missing or differ in every cell; whole cells without results; noise."""
 
     failed: int = 0
     missing: int = 0
@@ -56,13 +43,19 @@ class Faults:
     hostile: bool = False
 
 
+NO_FAULTS = Faults()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Cells with their results."""
+    """Jobs with their results by cell id."""
 
-    cells: tuple[Cell, ...]
+    jobs: tuple[Job, ...]
     results: dict[str, tuple[ItemResult, ...]]
-    prompts: int
+
+    def rows(self) -> dict[str, CellRows]:
+        """The rows by cell id."""
+        return merge_all(itertools.chain.from_iterable(self.results.values()))
 
 
 def grid(
@@ -73,26 +66,19 @@ def grid(
     temperatures: tuple[float, ...] = (0.0, 1.0),
     gammas: tuple[float, ...] = (0.1,),
     seeds: tuple[int, ...] = (0,),
-    hostile: bool = False,
+    mark: str = "",
 ) -> tuple[Cell, ...]:
-    """The cells of a quick sweep: draft-free, ssd, spot and spot with a mass floor."""
-    mark = HOSTILE[0] if hostile else ""
+    """The cells of a quick sweep: draft-free, ssd, spot and spot with a mass floor; `mark` goes into every name."""
     cells = []
-    for target in range(targets):
-        spec = TargetSpec(
-            name=f"tiny-sdar{'' if target == 0 else f'-{target}'}{mark}", digest=f"{target:064x}", family="SDAR"
+    for target, task, temperature, seed in itertools.product(range(targets), tasks, temperatures, seeds):
+        base = Cell(
+            target=TargetSpec(name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR"),
+            task=TaskSpec(name=task + mark, kind=task, digest=task),
+            decode=DecodeSpec(temperature=temperature, block_length=BLOCK),
+            drafter=NO_DRAFTER,
+            seed=seed,
         )
-        for task in tasks:
-            for temperature in temperatures:
-                for seed in seeds:
-                    base = Cell(
-                        target=spec,
-                        task=TaskSpec(name=task, kind=task, digest=task),
-                        decode=DecodeSpec(temperature=temperature, block_length=BLOCK),
-                        drafter=NO_DRAFTER,
-                        seed=seed,
-                    )
-                    cells += [base, *(replace(base, drafter=drafter) for drafter in drafters(budgets, gammas, mark))]
+        cells += [base, *(replace(base, drafter=drafter) for drafter in drafters(budgets, gammas, mark))]
     return tuple(cells)
 
 
@@ -106,25 +92,21 @@ def drafters(budgets: tuple[int, ...], gammas: tuple[float, ...], mark: str = ""
 
 
 def sweep(
-    cells: tuple[Cell, ...], *, prompts: int = 16, timed: int = 3, repeats: int = 3, faults: Faults = Faults()
+    cells: tuple[Cell, ...], *, prompts: int = 16, timed: int = 3, repeats: int = 3, faults: Faults = NO_FAULTS
 ) -> Sweep:
     """Results for `cells`."""
-    results = {}
-    for number, cell in enumerate(cells):
-        skip = faults.empty_cells and not cell.is_baseline and number % max(1, len(cells) // faults.empty_cells) == 1
-        results[cell.cell_id] = (
-            () if skip else items(cell, prompts=prompts, timed=timed, repeats=repeats, faults=faults)
-        )
-    return Sweep(cells=cells, results=results, prompts=prompts)
+    jobs = jobs_of(cells, MeasureSpec(prompts=prompts, timed_prompts=timed, repeats=repeats))
+    empty = {job.cell_id for job in [job for job in jobs if not job.cell.is_baseline][: faults.empty_cells]}
+    return Sweep(jobs=jobs, results={job.cell_id: items(job, faults) for job in jobs if job.cell_id not in empty})
 
 
-def items(cell: Cell, *, prompts: int, timed: int, repeats: int, faults: Faults) -> tuple[ItemResult, ...]:
+def items(job: Job, faults: Faults) -> tuple[ItemResult, ...]:
     """A decode item, a timing item, and what went wrong with them."""
-    last = prompts - faults.missing
-    failing = set() if cell.is_baseline else set(range(faults.failed))
-    generations = tuple(generation(cell, index, faults) for index in range(last) if index not in failing)
+    cell, last = job.cell, job.prompts - faults.missing
+    failing = range(0 if cell.is_baseline else faults.failed)
+    generations = tuple(generation(cell, index, faults) for index in range(len(failing), last))
     decode = ItemResult(
-        item_id=f"{cell.cell_id}-decode-0-{last}",
+        item_id=item_of(job, "decode", 0, last).item_id,
         cell_id=cell.cell_id,
         kind="decode",
         first=0,
@@ -136,32 +118,44 @@ def items(cell: Cell, *, prompts: int, timed: int, repeats: int, faults: Faults)
         finished_at=FINISHED,
         provenance=provenance(),
     )
-    if cell.is_baseline or not timed:
+    if not job.timed_prompts:
         return (decode,)
-    rows = tuple(timing(cell, row, repeats, faults) for row in generations[:timed])
-    timings = replace(decode, item_id=f"{cell.cell_id}-timing-0-{timed}", kind="timing", first=0, last=timed)
-    return (decode, replace(timings, generations=(), failures=(), timings=rows, finished_at=FINISHED + 60))
+    rows = tuple(timing(cell, row, job.repeats, faults) for row in generations[: job.timed_prompts])
+    item = item_of(job, "timing", len(failing), len(failing) + len(rows))
+    timings = ItemResult(
+        item_id=item.item_id,
+        cell_id=cell.cell_id,
+        kind="timing",
+        first=item.first,
+        last=item.last,
+        timings=rows,
+        seconds=20.0,
+        finished_at=FINISHED + 60,
+        provenance=provenance(),
+    )
+    return decode, timings
 
 
-def generation(cell: Cell, index: int, faults: Faults = Faults()) -> GenerationRecord:
+def generation(cell: Cell, index: int, faults: Faults = NO_FAULTS) -> GenerationRecord:
     """One generation: the draft-free one, with the forwards that the cell's drafter would need."""
     base = draft_free(cell, index)
+    place = index - faults.failed
+    if 0 <= place < faults.near_ties + faults.bugs:
+        base = at_margin(base, TIE if place < faults.near_ties else GAP, flip=not cell.is_baseline)
+    if faults.hostile:
+        base = hostile(base, index)
     if cell.is_baseline:
-        return hostile(base, index) if faults.hostile else base
-    if index >= 1 + faults.failed and index < 1 + faults.failed + faults.near_ties + faults.bugs:
-        tie = index < 1 + faults.failed + faults.near_ties
-        base = diverged(base, step=len(base.order) // 2, margin=2e-5 if tie else 3.5)
+        return base
     rng = random.Random(f"{cell.cell_id}/{index}")
     rounds, accepted, drafted = walk(rng, cell, base)
-    nfe = len(accepted)
     counters = replace(
         base.counters,
-        nfe=nfe,
+        nfe=len(accepted),
         positions=sum((1 + drafts) * BLOCK for drafts in drafted),
         accepted=accepted,
         drafted=drafted,
-        merged=nfe // 3 if cell.drafter.merge_states else 0,
-        drafter_calls=nfe,
+        merged=len(accepted) // 3 if cell.drafter.merge_states else 0,
+        drafter_calls=len(accepted),
     )
     return replace(base, rounds=rounds, counters=counters)
 
@@ -169,16 +163,13 @@ def generation(cell: Cell, index: int, faults: Faults = Faults()) -> GenerationR
 def draft_free(cell: Cell, index: int) -> GenerationRecord:
     """The draft-free generation of a prompt."""
     rng = random.Random(f"{cell.baseline().cell_id}/{index}")
-    blocks = rng.choice((2, 3, 3, 4))
     prompt_tokens = rng.randrange(20, 60)
-    length = blocks * BLOCK - prompt_tokens % BLOCK
-    edges = [0, *range(BLOCK - prompt_tokens % BLOCK, length, BLOCK), length]
+    length = rng.choice((2, 3, 3, 4)) * BLOCK - prompt_tokens % BLOCK
     order: list[int] = []
-    for first, last in zip(edges, edges[1:], strict=False):
-        block = list(range(first, last))
-        block.sort(key=lambda position: position + rng.gauss(0, 4))
-        order += block
+    for first, last in itertools.pairwise([0, *range(BLOCK - prompt_tokens % BLOCK, length, BLOCK), length]):
+        order += sorted(range(first, last), key=lambda position: position + rng.gauss(0, 4))
     ids = tuple(rng.randrange(len(WORDS)) for _ in range(length))
+    pieces = tuple(WORDS[i] for i in ids)
     return GenerationRecord(
         prompt_id=f"{cell.task.name}/{index}",
         prompt_index=index,
@@ -187,8 +178,8 @@ def draft_free(cell: Cell, index: int) -> GenerationRecord:
         tokens_generated=length,
         tokens_kept=length - rng.randrange(1, 20),
         finish_reason="stop",
-        text="".join(WORDS[i] for i in ids),
-        pieces=tuple(WORDS[i] for i in ids),
+        text="".join(pieces),
+        pieces=pieces,
         correct=rng.random() < (0.95 if cell.decode.temperature == 0 else 0.8),
         score_reason="last number",
         order=tuple(order),
@@ -209,36 +200,29 @@ def draft_free(cell: Cell, index: int) -> GenerationRecord:
 
 
 def walk(rng: random.Random, cell: Cell, base: GenerationRecord) -> tuple[tuple[int, ...], ...]:
-    """Rounds of each commit, accepted and drafted of each round: the number accepted grows with the budget."""
-    budget = cell.drafter.budget
-    keep = {"ssd": 0.35}.get(cell.drafter.kind, 0.72) - 0.05 * (cell.decode.temperature > 0) - 0.1 * cell.drafter.gamma
+    """Round of each commit; accepted and drafted of each round. Walks get longer with the budget, and end at a block."""
+    budget, gamma = cell.drafter.budget, cell.drafter.gamma
+    keep = {"ssd": 0.35}.get(cell.drafter.kind, 0.72) - 0.05 * (cell.decode.temperature > 0) - 0.1 * gamma
     keep *= 1 - 0.5 / (1 + budget)
     rounds: list[int] = []
     accepted: list[int] = []
     drafted: list[int] = []
-    edges = {BLOCK * k - base.prompt_tokens % BLOCK for k in range(1, 10)}
-    committed = 0
-    while committed < base.tokens_generated:
-        left = next(edge for edge in sorted(edges) if edge > committed) - committed
-        draftable = max(0, min(budget, left - 2)) if len(drafted) else 0
-        took = 0
-        while took < draftable and rng.random() < keep:
-            took += 1
+    while len(rounds) < base.tokens_generated:
+        left = BLOCK - (base.prompt_tokens + len(rounds)) % BLOCK
+        most = max(0, min(budget, left - 1)) if accepted else 0
+        took = next((step for step in range(most) if rng.random() >= keep), most)
+        offered = rng.randrange(1, budget + 1) if gamma else budget
         accepted.append(took)
-        drafted.append(
-            min(budget if not cell.drafter.gamma else rng.randrange(1, budget + 1), 3 * draftable) if draftable else 0
-        )
-        drafted[-1] = max(drafted[-1], took)
+        drafted.append(max(took, min(offered, 3 * most)))
         rounds += [len(accepted) - 1] * (1 + took)
-        committed += 1 + took
     return tuple(rounds), tuple(accepted), tuple(drafted)
 
 
-def diverged(base: GenerationRecord, *, step: int, margin: float) -> GenerationRecord:
-    """`base` with another token at commit `step`; the margin of both runs there is set by the caller of `baseline_tie`."""
-    position = base.order[step]
+def at_margin(base: GenerationRecord, margin: float, *, flip: bool) -> GenerationRecord:
+    """`base` with a given margin at the commit in the middle of its order, and there, if `flip`, another token."""
+    step = len(base.order) // 2
     ids = list(base.output_ids)
-    ids[position] = (ids[position] + 1) % len(WORDS)
+    ids[base.order[step]] = (ids[base.order[step]] + flip) % len(WORDS)
     margins = (*base.margins[:step], margin, *base.margins[step + 1 :])
     return replace(base, output_ids=tuple(ids), margins=margins)
 
@@ -247,12 +231,10 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
     """Times in which a forward costs 10 ms plus 0.2 ms a draft state, a drafter call 1 ms."""
     rng = random.Random(f"time/{cell.cell_id}/{row.prompt_index}")
     spread = 0.4 if faults.noisy else 0.02
-    base = draft_free(cell, row.prompt_index)
-    forward = sum(0.010 + 0.0002 * drafts for drafts in row.counters.drafted)
-    drafter = 0.001 * row.counters.nfe
-    variant = tuple((forward + drafter) * (1 + rng.uniform(-spread, spread)) for _ in range(repeats))
+    base = generation(cell.baseline(), row.prompt_index, faults)
+    seconds = sum(0.010 + 0.0002 * drafts for drafts in row.counters.drafted) + 0.001 * row.counters.nfe
+    variant = tuple(seconds * (1 + rng.uniform(-spread, spread)) for _ in range(repeats))
     plain = tuple(0.010 * base.counters.nfe * (1 + rng.uniform(-spread, spread)) for _ in range(repeats))
-    total = sum(variant)
     return TimingRecord(
         prompt_id=row.prompt_id,
         prompt_index=row.prompt_index,
@@ -262,29 +244,27 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
         identical=row.output_ids == base.output_ids,
         variant_seconds=variant,
         baseline_seconds=plain,
-        drafter_seconds=0.08 * total,
-        forward_seconds=0.85 * total,
-        walk_seconds=0.05 * total,
+        drafter_seconds=0.08 * sum(variant),
+        forward_seconds=0.85 * sum(variant),
+        walk_seconds=0.05 * sum(variant),
     )
 
 
 def failure(index: int, faults: Faults) -> Failure:
     """A deterministic failure of one prompt."""
-    message = (
-        HOSTILE[index % len(HOSTILE)] if faults.hostile else f"prompt of {300 + index} tokens passes the limit of 256"
-    )
+    message = HOSTILE[index % len(HOSTILE)] if faults.hostile else f"prompt of {300 + index} tokens passes the limit"
     return Failure(
         kind="deterministic",
         type="ValueError",
         message=message,
-        traceback="Traceback (most recent call last):\n  ...\n" + message,
+        traceback=f"Traceback (most recent call last):\n  ...\nValueError: {message}",
         prompt_index=index,
         prompt_id=f"prompt-{index}",
     )
 
 
 def hostile(row: GenerationRecord, index: int) -> GenerationRecord:
-    """`row` with markup, separators and other people's syntax in every text."""
+    """`row` with markup, separators and other languages' syntax in every text."""
     text = HOSTILE[index % len(HOSTILE)]
     pieces = (text, *row.pieces[1:])
     return replace(row, prompt_id=f"{text}/{index}", text="".join(pieces), pieces=pieces, score_reason=text)
