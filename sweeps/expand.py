@@ -201,7 +201,8 @@ def _notes(spec: SweepSpec, cells: tuple[LabelledCell, ...], matched: set[int], 
     for labels in dict.fromkeys(labelled.labels for labelled in cells if len(labelled.labels) > 1):
         yield f"{', '.join(labels[1:])}: the same work as {labels[0]} (listed once, under that name)"
     if repeats:
-        yield f"{repeats} grid points repeat others (an axis value twice, or noise at temperature 0): each is run once"
+        why = "(an axis value twice, or one that changes nothing at temperature 0)"
+        yield f"{repeats} grid points repeat others {why}" if repeats > 1 else f"1 grid point repeats another {why}"
     for index in range(len(spec.exclude)):
         if index not in matched:
             yield f"exclude[{index}] matches no cell"

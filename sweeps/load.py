@@ -158,12 +158,13 @@ def _check_route(config: DictConfig, path: Path, where: str) -> None:
     for depth, part in enumerate(path):
         parent = dotted(path[:depth])
         if isinstance(part, int):
-            if isinstance(here, dict) or here is None:
-                names = ", ".join(f"{parent}.{name}" for name in here or {})
-                raise SweepError(f"{where}: {parent} is a mapping by name, not a list{': ' + names if names else ''}")
-            if not isinstance(here, list) or part >= len(here):
-                count = len(here) if isinstance(here, list) else 1
-                raise SweepError(f"{where}: {parent} has {count} item{'s'[: count != 1]}, there is no number {part}")
+            if not isinstance(here, list):
+                names = ", ".join(f"{parent}.{name}" for name in here) if isinstance(here, dict) else ""
+                raise SweepError(
+                    f"{where}: {parent} is no list in the file" + (f": its entries are {names}" if names else "")
+                )
+            if part >= len(here):
+                raise SweepError(f"{where}: {parent} has {len(here)} items, numbers 0 to {len(here) - 1}")
             here = here[part]
         elif isinstance(here, list):
             raise SweepError(f"{where}: {parent} is a list: write an index, {parent}[0]")
