@@ -28,11 +28,10 @@ class OrderScorer:
         self.open = torch.tensor(stale.state.open)
         self.depth_L = depths_of(stale.state)
         self.rank_L = confidence_rank(stale.logodds_L, self.depth_L == OPEN)
-        features_LF = stale_features(
-            stale.probs_LK, stale.logprobs_LK, stale.logodds_L, stale.entropy_L, stale.outside_L, self.depth_L == OPEN
-        )
+        rows = (stale.probs_LK, stale.logprobs_LK, stale.logodds_L, stale.entropy_L, stale.outside_L, self.rank_L)
+        features_AF = stale_features(*(row[self.open] for row in rows), block_length=len(self.depth_L))
         with torch.inference_mode():
-            self.stale_1AW = model.embed_stale(features_LF[None, self.open].to(self.device))
+            self.stale_1AW = model.embed_stale(features_AF[None].to(self.device))
 
     def __call__(self, nodes: Sequence[VirtualState]) -> Tensor:
         """Probabilities of the next commit's position, one row a node."""
@@ -55,7 +54,7 @@ def depths_of(state: BlockState) -> Tensor:
 
 
 class SpotDrafter:
-    """Proposes the `budget` likeliest states."""
+    """Proposes the `budget` states of largest mass."""
 
     def __init__(self, spec: DrafterSpec, model: OrderModel) -> None:
         self.spec = spec
@@ -68,7 +67,7 @@ class SpotDrafter:
             root,
             known,
             stale,
-            budget=self.spec.budget,
+            budget=self.budget,
             gamma=self.spec.gamma,
             hedge=self.spec.hedge,
             merge_states=self.spec.merge_states,

@@ -1,11 +1,11 @@
-"""What the order model sees of a block: the stale distribution, shared by a whole round, and the path to a virtual
-state.
+"""What the order model sees of a block: the stale distribution, one for a whole round, and the path to a virtual state.
 
 Nothing else is shown: no hidden states, no token embeddings, no text. The same two functions serve the drafter (a few
 virtual states of one stale distribution) and training (many pairs), so both see the same numbers. The list of
 statistics and of path features is our choice where arXiv 2610.22543 gives examples only (decoding.md section 4).
 
-Shapes: X any leading shape, B virtual states, L block width, K kept candidates, F stale features, C path columns.
+Shapes: X any leading shape, B virtual states, L block width, A positions masked in the stale state, K kept candidates,
+F stale features, C path columns.
 """
 
 import math
@@ -29,31 +29,36 @@ DEPTH_CAP = 12  # deeper draft commits share one row of the table
 
 
 def stale_features(
-    probs_XLK: Tensor, logprobs_XLK: Tensor, logodds_XL: Tensor, entropy_XL: Tensor, outside_XL: Tensor, open_XL: Tensor
+    probs_XAK: Tensor,
+    logprobs_XAK: Tensor,
+    logodds_XA: Tensor,
+    entropy_XA: Tensor,
+    outside_XA: Tensor,
+    rank_XA: Tensor,
+    *,
+    block_length: int,
 ) -> Tensor:
-    """The stale part `features_XLF` (float32), each column of order one; rows that are not open are zero.
+    """The stale part `features_XAF` (float32) of positions that are masked in the stale state, columns of order one.
 
     Fewer than 32 candidates (a small vocabulary) count as absent ones. `log(1 - p1)` comes from the log-odds and
-    therefore does not saturate where p1 rounds to 1. The rank of p1 is taken by log-odds among the open positions,
-    ties to the lowest position, and divided by L.
+    therefore does not saturate where p1 rounds to 1. `rank_XA` is `confidence_rank` in the whole block.
     """
-    missing = TOP_K - probs_XLK.shape[-1]
-    probs = functional.pad(probs_XLK.float(), (0, missing))
-    logs = functional.pad(logprobs_XLK.float(), (0, missing), value=LOG_FLOOR).clamp(LOG_FLOOR, 0.0)
-    odds = torch.where(open_XL, logodds_XL, torch.zeros_like(logodds_XL)).float().clamp(2 * LOG_FLOOR, -2 * LOG_FLOOR)
+    missing = TOP_K - probs_XAK.shape[-1]
+    probs = functional.pad(probs_XAK.float(), (0, missing))
+    logs = functional.pad(logprobs_XAK.float(), (0, missing), value=LOG_FLOOR).clamp(LOG_FLOOR, 0.0)
+    odds = logodds_XA.float().clamp(2 * LOG_FLOOR, -2 * LOG_FLOOR)
     statistics = torch.stack(
         (
-            entropy_XL.float() / 2,
+            entropy_XA.float() / 2,
             probs[..., 0] - probs[..., 1],
             -functional.softplus(odds) / 8,  # log(1 - p1) = -log(1 + e^odds)
             odds / 8,
-            outside_XL.float(),
-            confidence_rank(logodds_XL, open_XL).float() / open_XL.shape[-1],
+            outside_XA.float(),
+            rank_XA.float() / block_length,
         ),
         dim=-1,
     )
-    features = torch.cat((probs, 1.0 + logs / 8, statistics), dim=-1)
-    return features * open_XL.unsqueeze(-1)
+    return torch.cat((probs, 1.0 + logs / 8, statistics), dim=-1)
 
 
 def confidence_rank(logodds_XL: Tensor, open_XL: Tensor) -> Tensor:

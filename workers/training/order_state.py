@@ -1,0 +1,59 @@
+"""The state file of an order-model training run: what it takes to go on as if it had never stopped."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from workers.models.order_model import OrderModel
+from workers.training.order_recipe import OrderRecipe
+
+
+def write_state(
+    path: Path,
+    model: OrderModel,
+    optimizer: torch.optim.Optimizer,
+    *,
+    recipe: OrderRecipe,
+    data_digest: str,
+    step: int,
+    seconds: float,
+) -> None:
+    """Replace the state file at once or not at all."""
+    state = {
+        "recipe": asdict(recipe),
+        "data_digest": data_digest,
+        "step": step,
+        "seconds": seconds,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    torch.save(state, partial)
+    os.replace(partial, path)
+
+
+def read_state(
+    path: Path, model: OrderModel, optimizer: torch.optim.Optimizer, *, recipe: OrderRecipe, data_digest: str
+) -> tuple[int, float]:
+    """Load a state file into model and optimizer; returns steps done and seconds spent (0 and 0.0 without a file).
+
+    Raises ValueError when it belongs to another recipe or other traces, or cannot be read.
+    """
+    if not path.exists():
+        return 0, 0.0
+    try:
+        state = torch.load(path, weights_only=True)
+        recorded, digest, step, seconds = (state[key] for key in ("recipe", "data_digest", "step", "seconds"))
+    except Exception as error:  # torch names no error type for files it cannot read
+        raise ValueError(f"training state {path}: unreadable ({error}); delete it to start again") from None
+    if recorded != asdict(recipe):
+        names = [name for name, value in asdict(recipe).items() if recorded.get(name) != value]
+        raise ValueError(f"training state {path}: belongs to another recipe (it differs in {', '.join(names)})")
+    if digest != data_digest:
+        raise ValueError(f"training state {path}: belongs to other traces")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return int(step), float(seconds)
