@@ -26,7 +26,8 @@ def load_body(folder: Path, shape: BodyShape, *, dtype: torch.dtype, device: tor
     for file in weight_files(folder):
         with safe_open(str(file), framework="pt", device=str(device)) as stored:
             for key in stored.keys():  # noqa: SIM118  (not a mapping)
-                state[key] = stored.get_tensor(key).to(dtype)
+                # A copy: tensors of a mapped file lie at odd addresses, and products then round differently.
+                state[key] = stored.get_tensor(key).to(dtype, copy=True)
     head = state.pop(HEAD, None)
     embedding = state[EMBEDDING]
     if shape.tied:

@@ -17,9 +17,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """Examples that share their number of prompt blocks and of blocks: ids and the prompt length of each."""
+    """Examples of one layout: the block that answers begin in begins at `start`; ids, and the prompt length of each."""
 
-    first_block: int
+    start: int
     ids_BS: Tensor
     prompts_B: Tensor
 
@@ -43,7 +43,7 @@ def bucket(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], *, block_length
         groups.setdefault((len(prompt) // block_length, len(ids)), []).append((ids, len(prompt)))
     return [
         Bucket(
-            first_block=first,
+            start=first * block_length,
             ids_BS=torch.tensor([ids for ids, _ in rows]),
             prompts_B=torch.tensor([length for _, length in rows]),
         )
@@ -64,7 +64,7 @@ def batches(buckets: Sequence[Bucket], size: int, rng: torch.Generator) -> Itera
             order = torch.randperm(len(chosen.prompts_B), generator=rng)
             queues[which] = list(torch.split(order, size))
         rows = queues[which].pop()
-        yield Bucket(first_block=chosen.first_block, ids_BS=chosen.ids_BS[rows], prompts_B=chosen.prompts_B[rows])
+        yield Bucket(start=chosen.start, ids_BS=chosen.ids_BS[rows], prompts_B=chosen.prompts_B[rows])
 
 
 def noisy_batch(
@@ -76,7 +76,7 @@ def noisy_batch(
     """
     ids_BS, prompts_B = rows.ids_BS, rows.prompts_B
     size, length = ids_BS.shape
-    start = rows.first_block * block_length
+    start = rows.start
     noisy_BN = ids_BS[:, start:]
     answer_BN = torch.arange(start, length) >= prompts_B[:, None]
     blocks = (length - start) // block_length
@@ -107,18 +107,3 @@ def joined_mask(length: int, start: int, *, copies: int, block_length: int) -> T
     same_block_TT = blocks_T[:, None] == blocks_T[None]
     earlier_clean_TT = (copy_T == 0)[None] & (blocks_T[:, None] > blocks_T[None])
     return ((same_copy_TT & same_block_TT) | earlier_clean_TT)[None, None]
-
-
-def causal_batch(rows: Bucket) -> Batch:
-    """The autoregressive warm start: every position before an answer token (or the last end token) learns the next
-    token.
-    """
-    ids_BS, length = rows.ids_BS, rows.ids_BS.shape[1]
-    after_BS = torch.arange(1, length + 1) >= rows.prompts_B[:, None]
-    following_BS = torch.cat((ids_BS[:, 1:], ids_BS[:, -1:]), dim=1)
-    return Batch(
-        ids_BT=ids_BS,
-        labels_BT=torch.where(after_BS, following_BS, -100),
-        positions_T=torch.arange(length),
-        visible_11TT=torch.ones(length, length, dtype=torch.bool).tril()[None, None],
-    )

@@ -20,7 +20,7 @@ from workers.targets.layers import Body, dense_attention
 from workers.tasks.base import Prompt
 from workers.tasks.tiny_arith import TinyArith
 from workers.tasks.tiny_code import TinyCode
-from workers.training.block_diffusion import Batch, batches, bucket, causal_batch, noisy_batch
+from workers.training.block_diffusion import Batch, batches, bucket, noisy_batch
 from workers.training.recipes import TargetRecipe
 from workers.training.tiny_tokenizer import ASSISTANT, BEGIN, END, MASK, USER, train_tokenizer
 
@@ -83,17 +83,13 @@ def train_target(
     for phase, steps in plan:
         optimizers = _optimizers(body, recipe)
         for step in range(steps):
-            batch = (
-                causal_batch(next(rows))
-                if phase == "warm"
-                else noisy_batch(
-                    next(rows),
-                    block_length=recipe.block_length,
-                    copies=recipe.copies,
-                    full_mask=recipe.full_mask,
-                    mask_id=mask_id,
-                    rng=rng,
-                )
+            batch = noisy_batch(
+                next(rows),
+                block_length=1 if phase == "warm" else recipe.block_length,
+                copies=1 if phase == "warm" else recipe.copies,
+                full_mask=1.0 if phase == "warm" else recipe.full_mask,
+                mask_id=mask_id,
+                rng=rng,
             )
             scale = _rate_scale(step, steps, recipe, decays=phase == "diffusion")
             loss = train_step(body, batch, optimizers, scale)
