@@ -1,0 +1,44 @@
+"""`spot list`: the names that a sweep can use."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from orchestrator.commands.shared import console
+
+KINDS = ("targets", "tasks", "drafters", "sweeps")
+
+
+@click.command("list")
+@click.argument("what", type=click.Choice(KINDS))
+def listing(what: str) -> None:
+    """List the built-in targets, tasks or drafters, or the packaged sweeps."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
+    for name, text in _rows(what):
+        table.add_row(escape(name), escape(text))
+    console().print(table)
+
+
+def _rows(what: str) -> Iterator[tuple[str, str]]:
+    """Name and one line on it."""
+    from orchestrator.tables import built_in_tables
+    from sweeps.load import load_sweep, packaged
+    from workers import catalog
+
+    if what == "targets":
+        for name, target in catalog.TARGETS.items():
+            here = "" if not Path(target.path).is_absolute() or Path(target.path).is_dir() else " (checkpoint missing)"
+            yield name, f"{target.path}{'@' + target.revision if target.revision else ''}{here}"
+    elif what == "tasks":
+        for name, task in catalog.TASKS.items():
+            yield (f"{name}:PATH" if task.needs_path else name), task.summary
+    elif what == "drafters":
+        for name, drafter in catalog.DRAFTERS.items():
+            yield name, drafter.summary + (f"; options: {', '.join(drafter.uses)}" if drafter.uses else "")
+    else:
+        for name, path in packaged().items():
+            yield name, load_sweep(path, (), built_in_tables()).title

@@ -1,0 +1,49 @@
+"""What several commands share: the SWEEP argument, the run directory, the console, JSON."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sweeps.store import RunDir
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 160  # columns when the output is no terminal: tables in a file or a pipe are not squeezed
+
+sweep_argument = click.argument("sweep")
+overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+def run_directory(out: Path | None, name: str) -> RunDir:
+    """The run directory that was asked for, or the default one of a sweep."""
+    return RunDir(out if out is not None else Path("runs") / name)
+
+
+def existing_run(folder: Path) -> RunDir:
+    """The run in a folder. Raises ValueError when there is none."""
+    from sweeps.belongs import read_spec
+
+    if not folder.is_dir():
+        raise ValueError(f"no run directory {folder}")
+    run = RunDir(folder)
+    read_spec(run)
+    return run
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """A console that never wraps a table at 80 columns because it is piped."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else WIDE, highlight=False)
+
+
+def json_line(value: Any, **more: Any) -> str:
+    """A dataclass (and further named values) as one JSON document."""
+    import msgspec
+
+    data = msgspec.to_builtins(value)
+    return msgspec.json.encode(data | msgspec.to_builtins(more)).decode()

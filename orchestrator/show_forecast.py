@@ -1,0 +1,104 @@
+"""A forecast as tables on a console."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from orchestrator.forecast import CellForecast, Forecast
+from sweeps.spec import GridSpec, SweepSpec
+
+SHOWN = 60  # cells; more only on request
+
+
+def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: bool = False) -> None:
+    """Print the resolved axes, the cells, what was dropped, and the totals."""
+    console.print(f"[bold]{escape(spec.name)}[/bold] {escape(spec.title)}".rstrip())
+    console.print(axes_table(spec))
+    shown = result.cells if everything else result.cells[:SHOWN]
+    console.print(cells_table(shown))
+    if len(shown) < len(result.cells):
+        console.print(f"... and {len(result.cells) - len(shown)} more cells (--all lists them, --json has them)")
+    if result.dropped:
+        console.print(dropped_table(result))
+    for note in result.notes:
+        console.print(f"note: {escape(note)}")
+    console.print(totals(result), soft_wrap=True)
+
+
+def axes_table(spec: SweepSpec) -> Table:
+    """The axes as they were understood, and how much is measured."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for axis in GridSpec.__slots__:
+        values = getattr(spec.grid, axis)
+        if values:
+            table.add_row(axis, escape(", ".join(map(number, values))))
+    for drafter in spec.drafters:
+        if drafter.fixed:
+            options = ", ".join(f"{name} {number(getattr(drafter, name))}" for name in drafter.fixed)
+            table.add_row(f"drafter {escape(drafter.name)}", escape(f"{drafter.kind} with {options}"))
+    measure = spec.measure
+    timed = f"{measure.timed_prompts} timed {measure.repeats} times" if measure.timed_prompts else "none timed"
+    table.add_row("prompts", f"{measure.prompts} a cell, {timed}, {measure.chunk} a work item")
+    return table
+
+
+def cells_table(cells: Iterable[CellForecast]) -> Table:
+    """One row a cell."""
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("cell", "target", "task", "T", "drafter"):
+        table.add_column(name, no_wrap=True)
+    for name in ("D", "gamma", "stored", "to do", "timed to do", "forwards"):
+        table.add_column(name, justify="right")
+    table.add_column("why")
+    for cell in cells:
+        bound = "<= " if cell.forwards_from == "upper bound" else "~ "
+        label = cell.drafter + (" (added)" if cell.added_baseline else "")
+        failed = f", {cell.failed} failed" if cell.failed else ""
+        table.add_row(
+            cell.cell_id[:10],
+            escape(cell.target),
+            escape(cell.task),
+            number(cell.temperature),
+            escape(label),
+            str(cell.budget or "-"),
+            number(cell.gamma) if cell.gamma else "-",
+            f"{cell.stored}/{cell.prompts}{failed}",
+            str(cell.decode or "-"),
+            str(cell.timing or "-"),
+            f"{bound}{cell.forwards:,}" if cell.forwards else "-",
+            escape("; ".join(cell.why)) or "done",
+        )
+    return table
+
+
+def dropped_table(result: Forecast) -> Table:
+    """What is not run, and why."""
+    table = Table(title="not run", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("points", "where", "why"):
+        table.add_column(name, justify="right" if name == "points" else "left")
+    for gone in result.dropped:
+        where = ", ".join(f"{axis} {number(value)}" for axis, value in gone.axes.items())
+        table.add_row(str(gone.count), escape(where), escape(gone.reason))
+    return table
+
+
+def totals(result: Forecast) -> str:
+    """The sum, in one line."""
+    to_do = sum(bool(cell.decode or cell.timing) for cell in result.cells)
+    added = sum(cell.added_baseline for cell in result.cells)
+    cells = f"{len(result.cells)} cells" + (f" ({added} draft-free ones added)" if added else "")
+    if not to_do:
+        failed = sum(cell.failed for cell in result.cells)
+        again = f"; {failed} failed prompts are not asked again without --retry-failed" if failed else ""
+        return f"{cells}: nothing to do in {escape(result.directory)}{again}"
+    return (
+        f"{cells}, {to_do} with something to do: {result.items} work items, at most {result.forwards:,} forwards, "
+        f"{result.model_loads} model loads on {result.workers} workers, into {escape(result.directory)}"
+    )
+
+
+def number(value: object) -> str:
+    """A value as people write it: 1.0 is 1, 0.05 stays."""
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
