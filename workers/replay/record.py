@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.cell import Cell
 from workers.decoding.loop import decode
+from workers.decoding.noise import sample_seed
 from workers.decoding.stale import Stale
 from workers.decoding.state import Commit
 from workers.decoding.tally import Generation
@@ -48,10 +50,28 @@ class Recorder:
         return trace
 
 
-def record(target: Target, header: TraceHeader, *, sample_seed: int) -> tuple[Generation, Trace]:
-    """Decode the header's prompt draft-free and keep its trajectory. Raises ValueError as `decode` does."""
+def record(
+    target: Target, cell: Cell, *, prompt_id: str, prompt_index: int, prompt_ids: Sequence[int]
+) -> tuple[Generation, Trace]:
+    """Decode one prompt of `cell` draft-free and keep its trajectory. Raises ValueError as `decode` does."""
+    header = TraceHeader(
+        cell_id=cell.baseline().cell_id,
+        target=target.traits.name,
+        target_digest=target.traits.weight_digest,
+        dtype=target.traits.dtype,
+        mask_id=target.traits.mask_id,
+        task=cell.task.name,
+        task_digest=cell.task.digest,
+        split=cell.task.split,
+        prompt_id=prompt_id,
+        prompt_index=prompt_index,
+        prompt_ids=tuple(prompt_ids),
+        seed=cell.seed,
+        decode=cell.decode,
+    )
     recorder = Recorder()
-    generation = decode(target, NoDrafter(), header.prompt_ids, spec=header.decode, seed=sample_seed, watch=recorder)
+    seed = sample_seed(cell.seed, prompt_id)
+    generation = decode(target, NoDrafter(), header.prompt_ids, spec=cell.decode, seed=seed, watch=recorder)
     return generation, recorder.trace(header, generation.margins)
 
 
