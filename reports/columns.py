@@ -1,0 +1,141 @@
+"""The columns of exported rows, in one table: name, type, unit, meaning, and where a result holds the value.
+
+Frames, exports, the files beside a report and their documentation all come from these tables: a column that exists is
+documented, and a documented column exists.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["text", "int", "float", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `path` is a chain of attributes from a row object; None anywhere on it gives None."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    path: str
+
+    def read(self, row: object) -> Any:
+        """The value for `row`. Tuples of texts become one text; an integral enum or label its plain value."""
+        value: Any = row
+        for name in self.path.split("."):
+            if value is None:
+                return None
+            value = getattr(value, name)
+        return "; ".join(value) if isinstance(value, tuple) else value
+
+
+def estimate(name: str, unit: str, meaning: str, path: str) -> tuple[Column, Column, Column]:
+    """An estimate and the two ends of its 95 % interval."""
+    return (
+        Column(name, "float", unit, meaning, f"{path}.value"),
+        Column(f"{name}_low", "float", unit, f"lower end of the 95 % interval of {name}", f"{path}.low"),
+        Column(f"{name}_high", "float", unit, f"upper end of the 95 % interval of {name}", f"{path}.high"),
+    )
+
+
+AXES = (
+    Column("cell_id", "text", "", "identity: digest of all that can change a generation", "cell.cell_id"),
+    Column("target", "text", "", "name of the target model", "cell.target.name"),
+    Column("task", "text", "", "name of the task", "cell.task.name"),
+    Column("drafter", "text", "", "name of the drafter; none is draft-free decoding", "cell.drafter.name"),
+    Column("budget", "int", "states", "D, draft states verified beside the root", "cell.drafter.budget"),
+    Column("gamma", "float", "mass", "mass floor: lighter drafts are not verified", "cell.drafter.gamma"),
+    Column("temperature", "float", "", "sampling temperature", "cell.decode.temperature"),
+    Column("noise", "text", "", "coupled or independent", "cell.decode.noise"),
+    Column("seed", "int", "", "seed of the noise", "cell.seed"),
+    Column("max_new_tokens", "int", "tokens", "most tokens generated for a prompt", "cell.decode.max_new_tokens"),
+    Column("block_length", "int", "tokens", "positions of a block", "cell.decode.block_length"),
+)
+
+CELL_COLUMNS = (
+    *AXES,
+    Column("drafter_kind", "text", "", "entry of the drafter table", "cell.drafter.kind"),
+    Column("hedge", "float", "", "stale top-1 probability below which a second token is drafted", "cell.drafter.hedge"),
+    Column("merge_states", "bool", "", "states reached by two orders are one", "cell.drafter.merge_states"),
+    Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
+    Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
+    Column("n_expected", "int", "prompts", "prompts asked for", "n_expected"),
+    Column("n", "int", "prompts", "prompts decoded; only these enter means", "n"),
+    Column("n_failed", "int", "prompts", "prompts that failed", "n_failed"),
+    Column("n_missing", "int", "prompts", "prompts not run yet", "n_missing"),
+    *estimate("nfe", "forwards", "target forwards, mean over prompts", "nfe"),
+    Column("n_paired", "int", "prompts", "prompts decoded on both sides of nfe_reduction", "nfe_reduction.n"),
+    Column("nfe_draft_free", "float", "forwards", "draft-free nfe of the paired prompts", "nfe_draft_free.value"),
+    *estimate("nfe_reduction", "ratio", "draft-free nfe over nfe, paired, ratio of means", "nfe_reduction"),
+    *estimate("tokens_per_forward", "tokens", "generated tokens over forwards", "tokens_per_forward"),
+    *estimate("accepted_per_round", "states", "draft states on the walk, mean over rounds", "accepted_per_round"),
+    Column("drafted_per_round", "float", "states", "draft states verified, mean", "drafted_per_round.value"),
+    Column("positions_per_token", "float", "positions", "positions forwarded a token", "positions_per_token.value"),
+    Column("kv_passes", "int", "passes", "passes that only fill the cache, all prompts; not in nfe", "kv_passes"),
+    Column("merged", "int", "states", "states reached by more than one order, all prompts", "merged"),
+    Column("tokens", "float", "tokens", "tokens before the first stop id, mean over prompts", "tokens.value"),
+    Column("n_timed", "int", "prompts", "prompts timed on both sides", "throughput.ratio.n"),
+    Column("repeats", "int", "", "smallest number of timing repeats of a prompt", "throughput.repeats"),
+    *estimate("tokens_per_s", "tokens/s", "kept tokens over median seconds", "throughput.tokens_per_s"),
+    *estimate(
+        "tokens_per_s_draft_free", "tokens/s", "the same, draft-free, interleaved", "throughput.tokens_per_s_draft_free"
+    ),
+    *estimate("throughput_ratio", "ratio", "tokens_per_s over tokens_per_s_draft_free, paired", "throughput.ratio"),
+    Column("cv", "float", "", "pooled coefficient of variation of the repeats", "throughput.cv"),
+    Column("cv_draft_free", "float", "", "the same, draft-free", "throughput.cv_draft_free"),
+    Column("timing_doubts", "text", "", "why the timing failed its gates; empty: it passed", "throughput.doubts"),
+    Column("drafter_share", "float", "share", "of the seconds spent in the drafter", "throughput.drafter_share"),
+    Column("forward_share", "float", "share", "of the seconds spent in target forwards", "throughput.forward_share"),
+    Column("walk_share", "float", "share", "of the seconds spent in the walk", "throughput.walk_share"),
+    Column("n_scored", "int", "prompts", "prompts that the task could score", "correct.n"),
+    *estimate("correct", "share", "right answers, Wilson interval", "correct"),
+    Column("claim", "text", "", "what the output may claim to be", "claim"),
+    Column("n_compared", "int", "prompts", "prompts compared with draft-free, token by token", "identity.n_checked"),
+    Column("n_identical", "int", "prompts", "of these, identical", "identity.n_identical"),
+    Column("identical", "float", "share", "n_identical over n_compared", "identity.share"),
+    Column("n_near_ties", "int", "prompts", "mismatches at a margin that rounding explains", "identity.near_ties"),
+    Column("n_bugs", "int", "prompts", "mismatches at a margin that rounding cannot explain", "identity.bugs"),
+    Column("claim_holds", "bool", "", "a promise of identity was kept; empty: none made or checked", "claim_holds"),
+    Column("n_alarms", "int", "", "counts that contradict each other", "n_alarms"),
+    Column("finished_at", "float", "s", "end of the last item, seconds since 1970", "finished_at"),
+    Column("resamples", "int", "", "bootstrap resamples behind the intervals", "resamples"),
+    Column("bootstrap_seed", "int", "", "seed of the bootstrap", "bootstrap_seed"),
+    Column("how", "text", "", "how the numbers were got", "nfe.how"),
+)
+
+PROMPT_COLUMNS = (
+    *AXES,
+    Column("prompt_index", "int", "", "place in the task's split, from 0", "index"),
+    Column("prompt_id", "text", "", "id given by the task", "prompt_id"),
+    Column("status", "text", "", "done, failed or missing", "status"),
+    Column("prompt_tokens", "int", "tokens", "length of the prompt", "generation.prompt_tokens"),
+    Column("tokens_generated", "int", "tokens", "all tokens generated", "generation.tokens_generated"),
+    Column("tokens_kept", "int", "tokens", "tokens before the first stop id", "generation.tokens_kept"),
+    Column("finish_reason", "text", "", "stop or length", "generation.finish_reason"),
+    Column("correct", "bool", "", "the answer is right; empty: not scored", "generation.correct"),
+    Column("score_reason", "text", "", "why it was scored so", "generation.score_reason"),
+    Column("nfe", "int", "forwards", "target forwards", "generation.counters.nfe"),
+    Column("nfe_draft_free", "int", "forwards", "target forwards, draft-free", "draft_free.counters.nfe"),
+    Column("accepted", "int", "states", "draft states on the walks", "accepted"),
+    Column("drafted", "int", "states", "draft states verified", "drafted"),
+    Column("positions", "int", "positions", "token positions forwarded", "generation.counters.positions"),
+    Column("kv_passes", "int", "passes", "passes that only fill the cache", "generation.counters.kv_passes"),
+    Column("identical", "bool", "", "all tokens equal the draft-free ones", "identical"),
+    Column("divergence_step", "int", "commits", "first commit that differs", "mismatch.step"),
+    Column("divergence_index", "int", "tokens", "first output token that differs", "mismatch.index"),
+    Column("divergence_margin", "float", "log-odds", "margin at that commit", "mismatch.margin"),
+    Column("verdict", "text", "", "near-tie or BUG, for a mismatch", "mismatch.verdict"),
+    Column("repeats", "int", "", "timing repeats", "repeats"),
+    Column("seconds", "float", "s", "median over repeats, without prefill", "seconds"),
+    Column("seconds_draft_free", "float", "s", "the same, draft-free, interleaved", "seconds_draft_free"),
+    Column("failure_type", "text", "", "type of the failure", "failure.type"),
+    Column("failure", "text", "", "message of the failure", "failure.message"),
+    Column("text", "text", "", "decoded output", "generation.text"),
+)
+
+
+def documentation(columns: tuple[Column, ...]) -> str:
+    """The columns as a Markdown table."""
+    lines = [f"| `{column.name}` | {column.kind} | {column.unit} | {column.meaning} |" for column in columns]
+    return "\n".join(["| column | type | unit | meaning |", "|---|---|---|---|", *lines])

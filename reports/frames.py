@@ -1,0 +1,88 @@
+"""From the files of a run to pandas frames: one row a cell, one row a prompt, with the columns of `reports.columns`.
+
+Only files are read, so a laptop with a copy of the run directory rebuilds every page. Frames and records stay together:
+sections read whichever says it more plainly.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, Column
+from reports.rows import prompt_rows
+from sweeps.aggregate import CellResult, aggregate_all
+from sweeps.belongs import History, read_history, read_jobs, read_spec
+from sweeps.merge import NO_ROWS, CellRows, merge_all
+from sweeps.results import Problem, load_results
+from sweeps.spec import SweepSpec
+from sweeps.store import RunDir
+
+DTYPES: dict[str, Any] = {"text": "object", "int": "Int64", "float": "Float64", "bool": "boolean"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """A run, read: `results` in the order of the plan, `rows` by cell id, and the two frames made of them."""
+
+    spec: SweepSpec
+    history: History
+    results: tuple[CellResult, ...]
+    rows: dict[str, CellRows]
+    problems: tuple[Problem, ...]
+    cells: pd.DataFrame
+    prompts: pd.DataFrame
+
+    def baseline_rows(self, result: CellResult) -> CellRows:
+        """The rows of a cell's draft-free cell."""
+        return self.rows.get(result.cell.baseline().cell_id, NO_ROWS)
+
+
+def load(run_dir: Path) -> Frames:
+    """Read a run directory. Raises ValueError when it is none, or a file of the plan cannot be read."""
+    run = RunDir(run_dir)
+    history = read_history(run)
+    loaded = load_results(run, code_digests={start.code_digest for start in history.starts})
+    rows = merge_all(loaded.results)
+    results = aggregate_all(read_jobs(run), rows)
+    return frames_of(read_spec(run), history, results, rows, tuple(loaded.problems))
+
+
+def frames_of(
+    spec: SweepSpec,
+    history: History,
+    results: tuple[CellResult, ...],
+    rows: dict[str, CellRows],
+    problems: tuple[Problem, ...] = (),
+) -> Frames:
+    """The frames of results and rows that are at hand."""
+    of_cell = ((result, rows.get(result.cell.cell_id, NO_ROWS)) for result in results)
+    prompts = (row for result, own in of_cell for row in prompt_rows(result, own, rows.get(base_id(result), NO_ROWS)))
+    return Frames(
+        spec=spec,
+        history=history,
+        results=results,
+        rows=rows,
+        problems=problems,
+        cells=frame(CELL_COLUMNS, results),
+        prompts=frame(PROMPT_COLUMNS, prompts),
+    )
+
+
+def base_id(result: CellResult) -> str:
+    """Id of a cell's draft-free cell."""
+    return result.cell.baseline().cell_id
+
+
+def frame(columns: tuple[Column, ...], rows: Iterable[object]) -> pd.DataFrame:
+    """A frame with typed columns in which undefined is <NA>, never NaN or infinity."""
+    values = [tuple(column.read(row) for column in columns) for row in rows]
+    by_column = list(zip(*values, strict=True)) if values else [()] * len(columns)
+    return pd.DataFrame(
+        {
+            column.name: pd.Series(list(cells), dtype=DTYPES[column.kind])
+            for column, cells in zip(columns, by_column, strict=True)
+        }
+    )

@@ -1,0 +1,94 @@
+"""Short names for cells: what they share (their setting), what is compared (their method), and in what order.
+
+An option appears in a name only when it tells two cells of this run apart.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from reports.text import visible
+from sweeps.aggregate import CellResult
+from sweeps.cell import Cell
+
+OPTIONS = ("gamma", "hedge", "merge_states", "digest", "kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Names of the cells of one run, by cell id."""
+
+    setting: dict[str, str]
+    method: dict[str, str]
+    task: dict[str, str]
+    methods: tuple[str, ...]
+
+    def by_setting(self, results: Iterable[CellResult]) -> Iterator[tuple[str, list[CellResult]]]:
+        """Results grouped by setting, in the order in which settings first appear."""
+        groups = defaultdict(list)
+        for result in results:
+            groups[self.setting[result.cell.cell_id]].append(result)
+        yield from groups.items()
+
+
+def labels_of(results: Iterable[CellResult]) -> Labels:
+    """Names for `results`."""
+    cells = [result.cell for result in results]
+    ids = [cell.cell_id for cell in cells]
+    settings = apart(varying([setting_facts(cell) for cell in cells]), [cell.target.digest for cell in cells])
+    tasks = apart([visible(cell.task.name, 80) for cell in cells], [cell.task.digest for cell in cells])
+    methods = method_names(cells)
+    drafting = [method for cell, method in zip(cells, methods, strict=True) if not cell.is_baseline]
+    return Labels(
+        setting=dict(zip(ids, settings, strict=True)),
+        method=dict(zip(ids, methods, strict=True)),
+        task=dict(zip(ids, tasks, strict=True)),
+        methods=tuple(dict.fromkeys(drafting)),
+    )
+
+
+def setting_facts(cell: Cell) -> dict[str, str]:
+    """What the cells of one table share. The first two always show, the others where they differ within the run."""
+    decode, sampled = cell.decode, cell.decode.temperature > 0
+    return {
+        "": visible(cell.target.name, 80),
+        "T = ": f"{decode.temperature:g}",
+        "noise ": decode.noise if sampled else "",
+        "confidence ": decode.confidence if sampled else "",
+        "tokens ": str(decode.max_new_tokens),
+        "block ": str(decode.block_length),
+        "stop ": "ignored" if decode.ignore_eos else "honoured",
+        "dtype ": cell.target.dtype,
+        "revision ": cell.target.revision,
+    }
+
+
+def varying(rows: list[dict[str, str]]) -> list[str]:
+    """One text a row: its first two facts, and any other that is not the same in all rows."""
+    shown = (
+        [key for place, key in enumerate(rows[0]) if place < 2 or len({row[key] for row in rows}) > 1] if rows else []
+    )
+    return [", ".join(f"{key}{row[key]}" for key in shown if row[key]) for row in rows]
+
+
+def apart(names: list[str], digests: list[str]) -> list[str]:
+    """The names, with the start of the digest where one name stands for several digests."""
+    known = defaultdict(set)
+    for name, digest in zip(names, digests, strict=True):
+        known[name].add(digest)
+    pairs = zip(names, digests, strict=True)
+    return [f"{name}, digest {digest[:8]}" if len(known[name]) > 1 else name for name, digest in pairs]
+
+
+def method_names(cells: list[Cell]) -> list[str]:
+    """The drafter's name with the options that tell drafters of that name apart; the budget is a column of its own."""
+    used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for cell in cells:
+        for option in OPTIONS:
+            used[cell.target.name, cell.drafter.name, option].add(str(getattr(cell.drafter, option)))
+    names = []
+    for cell in cells:
+        told = [option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, option]) > 1]
+        extra = [f"{option} {str(getattr(cell.drafter, option))[:8]}" for option in told]
+        names.append(", ".join([visible(cell.drafter.name, 60), *extra]))
+    return names

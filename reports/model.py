@@ -1,0 +1,144 @@
+"""What a report is made of: sections of parts, all of them frozen data that tests can read without any HTML.
+
+A section is a function `info(frames) -> SectionInfo | None` (None: it has nothing to say). One template renders the
+few kinds of parts; a chart carries its numbers, so that its table can always stand beside it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["alarm", "warning", "note", "good"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A table cell: text, the interval behind it, and marks. `flag` colours it, and is never the only sign."""
+
+    text: str
+    interval: str = ""
+    best: bool = False
+    flag: Level | Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A column head: name, unit, and what it means (shown on hover and read aloud)."""
+
+    name: str
+    unit: str = ""
+    meaning: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table. `groups` are bodies with a heading row each (empty heading: none); `omitted` rows were left out."""
+
+    caption: str
+    heads: tuple[Head, ...]
+    groups: tuple[tuple[str, tuple[tuple[Value, ...], ...]], ...]
+    omitted: int = 0
+    kind: Literal["table"] = "table"
+
+    def __post_init__(self) -> None:
+        for _, rows in self.groups:
+            for row in rows:
+                assert len(row) == len(self.heads), f"{self.caption}: {len(row)} values under {len(self.heads)} heads"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One mark of a chart: facet, series, place, value and its interval."""
+
+    facet: str
+    series: str
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A picture of points: `lines` over an ordered x, or `dots` by series. `baseline` draws a rule (a ratio of 1)."""
+
+    title: str
+    x: str
+    y: str
+    points: tuple[Point, ...]
+    shape: Literal["lines", "dots"]
+    series: tuple[str, ...]
+    facet: str = "task"
+    baseline: float | None = None
+    digits: int = 2
+    kind: Literal["chart"] = "chart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Names with values."""
+
+    rows: tuple[tuple[str, str], ...]
+    kind: Literal["facts"] = "facts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """Sentences, each with its level."""
+
+    lines: tuple[tuple[Level, str], ...]
+    kind: Literal["lines"] = "lines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Preformatted text under a heading that opens; `filename` offers it as a download too."""
+
+    title: str
+    text: str
+    filename: str = ""
+    kind: Literal["listing"] = "listing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One filled position of a trace: its token's text, the round that committed it, and its number in commit order."""
+
+    text: str
+    round: int
+    number: int
+    shade: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The commit order of one prompt: blocks of positions (None: a prompt token or cut), and the same as text."""
+
+    title: str
+    note: str
+    blocks: tuple[tuple[Commit | None, ...], ...]
+    text: str
+    kind: Literal["trace"] = "trace"
+
+
+Part = Table | Chart | Facts | Lines | Listing | Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Parts under a heading of their own; `folded` groups open on demand."""
+
+    title: str
+    parts: tuple[Part, ...]
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionInfo:
+    """A section: `key` is its anchor, `lead` says how to read it, `cuts` what was left out and where it is."""
+
+    key: str
+    title: str
+    lead: str
+    groups: tuple[Group, ...]
+    cuts: tuple[str, ...] = ()
