@@ -31,7 +31,10 @@ RunEventKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """One line. `rows` counts prompts (of a kind); `time` is wall-clock seconds since 1970."""
+    """One line. `rows`, `failed` and `stored` count prompts (of a kind); `time` is wall-clock seconds since 1970.
+
+    `cells_done` of `cells` have every wanted row, good or failed.
+    """
 
     kind: RunEventKind
     time: float = 0.0
@@ -44,6 +47,8 @@ class RunEvent:
     failed: int = 0
     stored: int = 0
     items: int = 0
+    cells: int = 0
+    cells_done: int = 0
     seconds: float = 0.0
     message: str = ""
 

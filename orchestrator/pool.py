@@ -10,14 +10,15 @@ from typing import Literal, Protocol
 from sweeps.cell import Cell
 from sweeps.records import ItemResult, WorkItem
 
-EventKind = Literal["ready", "result", "lost"]
+EventKind = Literal["ready", "result", "lost", "note"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolEvent:
     """Something a worker did: it became ready, finished its item, or was lost (dead, unreachable).
 
-    A `result` event without a result: the worker lives, but what it answered cannot be read (`reason` says why).
+    A `note` is something people should know (`reason`). A `result` event without a result: the worker lives, but what
+    it answered cannot be read (`reason` says why).
     """
 
     kind: EventKind

@@ -47,6 +47,7 @@ class _Worker:
     task: _Task | None = None
     deadline: float = 0.0
     ready: bool = False
+    used: bool = False
     target: str = ""
 
 
@@ -119,7 +120,7 @@ class Scheduler:
                 worker.deadline = now + self._deadlines.allowance(
                     task.item, task.place, loaded=worker.target == task.place.target
                 )
-                worker.task, worker.since, worker.target = task, now, task.place.target
+                worker.task, worker.since, worker.target, worker.used = task, now, task.place.target, True
                 task.state, task.attempt = "running", task.attempt + 1
                 given.append(Assignment(worker=name, item=task.item, attempt=task.attempt))
         return tuple(given)
@@ -172,8 +173,7 @@ class Scheduler:
         known = self._workers.pop(worker, None)
         if known is None:
             return None, "drop"
-        if known.task is None:
-            self._start_losses += 1
+        self._start_losses += not known.used
         if known.task is None or known.task.state != "running":
             return None, "drop"
         return known.task.item, self._failed_attempt(known.task)

@@ -81,7 +81,7 @@ def record_start(run: RunDir, plan: Plan, origin: Origin, *, accept_changes: boo
     starts = history.starts
     if not starts or _timeless(starts[-1]) != _timeless(origin):
         starts += (origin,)
-    for path, value in ((run.provenance, History(starts=starts)), (run.cells, plan.jobs), (run.spec, plan.spec)):
+    for path, value in ((run.spec, plan.spec), (run.cells, plan.jobs), (run.provenance, History(starts=starts))):
         data = msgspec.json.format(msgspec.json.encode(value), indent=1)
         if not path.exists() or path.read_bytes() != data:
             atomic_write(path, data)

@@ -66,24 +66,23 @@ class RunLock:
     def __init__(self, run: RunDir, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self.run = run
         self.holder = this_process()
+        self.note = ""
         self._interval = heartbeat_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True, name="lock-heartbeat")
 
-    def acquire(self) -> str:
-        """Take the directory; returns a line about a stale lock that was removed, or "". Raises LockedError."""
+    def acquire(self) -> None:
+        """Take the directory; `note` then tells of a stale lock that was removed, if any. Raises LockedError."""
         self.run.root.mkdir(parents=True, exist_ok=True)
-        note = ""
         with _guard(self.run.root):
             holder, age = self._holder()
             if holder is not None and is_alive(holder, age):
                 who = f"process {holder.pid} on {holder.host} since {_clock(holder.since)}"
                 raise LockedError(f"{self.run.root} is in use by {who}: wait for it or stop it")
             if holder is not None:
-                note = f"removed the stale lock of process {holder.pid} on {holder.host}"
+                self.note = f"removed the stale lock of process {holder.pid} on {holder.host}"
             atomic_write(self.run.lock, msgspec.json.encode(self.holder))
         self._thread.start()
-        return note
 
     def check(self) -> None:
         """Raise LockedError unless this process still holds the directory."""

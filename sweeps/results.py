@@ -59,7 +59,7 @@ class Loaded:
 
     def add(self, result: ItemResult) -> None:
         """Count a result in. Raises ValueError, changing nothing, when it holds a good row that is there already."""
-        coverage = self.cells.get(result.cell_id) or Coverage()
+        coverage = self.rows(result.cell_id)
         failed = {failure.prompt_index: failure for failure in result.failures}
         if -1 in failed:
             failed = dict.fromkeys(range(result.first, result.last), failed[-1])
@@ -77,6 +77,10 @@ class Loaded:
                 coverage.failed[result.kind, index] = failure
         self.cells[result.cell_id] = coverage
         self.results.append(result)
+
+    def rows(self, cell_id: str) -> Coverage:
+        """Which prompts of a cell are stored."""
+        return self.cells.get(cell_id) or Coverage()
 
     def _differs(self, result: ItemResult) -> bool:
         known = {
@@ -150,6 +154,16 @@ def check_rows(result: ItemResult) -> None:
     for row in result.timings:
         if len(row.variant_seconds) != len(row.baseline_seconds):
             raise ValueError(f"prompt {row.prompt_index}: unequal numbers of variant and baseline timings")
+
+
+def verified(item: WorkItem, result: ItemResult) -> bytes:
+    """The file content for a worker's answer, read back and checked. Raises ValueError when it is no answer."""
+    try:
+        data = encode_result(result)
+    except (TypeError, ValueError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"not an item result ({error})") from None
+    check_result(item, decode_result(data))
+    return data
 
 
 def load_results(run: RunDir, *, code_digests: Collection[str] = (), traces: bool = False) -> Loaded:

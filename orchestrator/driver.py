@@ -1,0 +1,248 @@
+"""The driver: plan minus done, handed to a pool, stored. The only writer of a run directory.
+
+One loop: assign, collect, store, replace what is lost or hangs. Whatever ends it (done, Ctrl-C, a full disk, no
+workers), stored rows stay, the pool is closed, and the next start does what is missing.
+"""
+
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Protocol
+
+from orchestrator.deadlines import Placement, Policy
+from orchestrator.events import EventLog, RunEvent, RunEventKind
+from orchestrator.opening import open_results
+from orchestrator.outcome import RunOutcome, tally
+from orchestrator.pool import Pool, PoolEvent
+from orchestrator.scheduler import Assignment, Clock, Scheduler
+from orchestrator.stop import NeverStop
+from sweeps.belongs import check_belongs, record_start
+from sweeps.lock import LockedError, RunLock
+from sweeps.origin import Origin, origin_of
+from sweeps.records import Failure, ItemResult, WorkItem
+from sweeps.results import Loaded, verified
+from sweeps.store import RunDir, atomic_write
+from sweeps.todo import Job, Plan, missing_items
+from workers.guard import failed
+
+POLL_SECONDS = 0.5
+
+
+class Progress(Protocol):
+    """Who watches: gets every event, and is closed at the end."""
+
+    def show(self, event: RunEvent) -> None:
+        """Something happened."""
+
+    def close(self) -> None:
+        """It is over."""
+
+
+class StopFlag(Protocol):
+    """A `threading.Event` or an `orchestrator.stop.Stop`."""
+
+    def is_set(self) -> bool:
+        """Whether the run should stop."""
+
+
+def run_plan(
+    plan: Plan,
+    run: RunDir,
+    pool: Pool,
+    *,
+    progress: Progress,
+    clock: Clock = time.monotonic,
+    stop: StopFlag | None = None,
+    policy: Policy | None = None,
+    origin: Origin | None = None,
+    retry_failed: bool = False,
+    accept_changes: bool = False,
+) -> RunOutcome:
+    """Run what is missing of `plan` in `run`; when nothing is, the pool is not even started.
+
+    Raises ValueError, before any work, when the directory is somebody else's, in use, or was made with other code or
+    libraries (unless `accept_changes`), and when the pool can never meet its demand.
+    """
+    check_belongs(run, plan.spec.name)
+    origin = origin or origin_of((), time.time())
+    with RunLock(run) as lock, closing(progress), closing(EventLog(run.events, progress.show)) as log:
+        notes = record_start(run, plan, origin, accept_changes=accept_changes)
+        for line in notes:
+            log.write(RunEvent(kind="changed", message=line))
+        if lock.note:
+            log.write(RunEvent(kind="note", message=lock.note))
+        loaded = open_results(run, log)
+        items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
+        places = {job.cell_id: place_of(job) for job in plan.jobs}
+        scheduler = Scheduler(items, places, clock=clock, policy=policy)
+        drive = _Drive(plan, run, pool, lock, log, loaded, items, scheduler, stop or NeverStop())
+        return drive.run()
+
+
+def place_of(job: Job) -> Placement:
+    """Items of one target go to workers that hold it; items of equal lengths take comparable time."""
+    target = f"{job.cell.target.name}/{job.cell.target.digest[:12]}/{job.cell.target.dtype}"
+    group = f"{job.cell.task.name}/{job.cell.decode.max_new_tokens}"
+    return Placement(target=target, group=group, baseline=job.cell.is_baseline)
+
+
+class _Drive:
+    """One run of the loop: the table of what is in flight is the scheduler's, files are written here only."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run: RunDir,
+        pool: Pool,
+        lock: RunLock,
+        log: EventLog,
+        loaded: Loaded,
+        items: tuple[WorkItem, ...],
+        scheduler: Scheduler,
+        stop: StopFlag,
+    ) -> None:
+        self.run_dir, self.pool, self.lock, self.log, self.loaded = run, pool, lock, log, loaded
+        self.scheduler, self.stop = scheduler, stop
+        self.jobs = {job.cell_id: job for job in plan.jobs}
+        self.items = {item.item_id: item for item in items}
+        self.before = tally(plan.jobs, loaded)
+        self.missing = dict.fromkeys(self.jobs, 0)
+        for item in items:
+            self.missing[item.cell_id] += item.last - item.first
+        self.trouble = ""
+
+    def run(self) -> RunOutcome:
+        """Drive to the end, close the pool, say how it ended."""
+        rows = sum(item.last - item.first for item in self.items.values())
+        kept = self.before.good
+        self.tell("started", items=len(self.items), rows=rows, stored=kept)
+        message, interrupted = "", False
+        if self.items:
+            try:
+                message = self.loop()
+                interrupted = self.stop.is_set() and not self.scheduler.finished
+            except KeyboardInterrupt:
+                interrupted = True
+            except (OSError, LockedError) as error:
+                message = f"{error}; stored results are whole, the same command goes on from there"
+            except ValueError as error:
+                self.tell("stopped", message=str(error))
+                raise
+            finally:
+                self.pool.close()
+        self.scheduler.leave()
+        after = tally(self.jobs.values(), self.loaded)
+        if interrupted:
+            self.tell("interrupted", rows=after.open, message=getattr(self.stop, "reason", ""))
+        elif message:
+            self.tell("stopped", rows=after.open, message=message)
+        self.tell("finished", stored=after.good, failed=after.failed, rows=after.open)
+        return RunOutcome(
+            done=after.good - kept,
+            failed=after.failed,
+            skipped=kept,
+            left=after.open,
+            interrupted=interrupted,
+            message=message,
+        )
+
+    def loop(self) -> str:
+        """Until every item is settled, or a reason to end early (which is returned)."""
+        for worker in self.pool.start(at_most=len(self.items)):
+            self.scheduler.started(worker)
+        while not (self.scheduler.finished or self.stop.is_set()):
+            if self.scheduler.exhausted:
+                return f"no worker gets anything done: {self.trouble}"
+            for assignment in self.scheduler.assign():
+                self.hand_out(assignment)
+            for event in self.pool.wait(POLL_SECONDS):
+                self.take(event)
+            for worker in self.scheduler.overdue():
+                self.lose(worker, "no answer by its deadline")
+        return ""
+
+    def hand_out(self, assignment: Assignment) -> None:
+        """Give an item to its worker."""
+        item = assignment.item
+        self.pool.submit(assignment.worker, item, self.jobs[item.cell_id].cell)
+        self.tell("item_started", item, worker=assignment.worker, attempt=assignment.attempt)
+
+    def take(self, event: PoolEvent) -> None:
+        """Act on what a worker did."""
+        if event.kind == "ready":
+            self.scheduler.ready(event.worker)
+            self.tell("worker_ready", worker=event.worker, message=event.reason)
+        elif event.kind == "lost":
+            self.lose(event.worker, event.reason)
+        elif item := self.scheduler.running(event.worker) or self.items.get(
+            event.result.item_id if event.result else ""
+        ):
+            self.answer(event.worker, item, event.result, event.reason)
+
+    def answer(self, worker: str, item: WorkItem, result: ItemResult | None, reason: str) -> None:
+        """Store a worker's answer, or try again; a worker that failed for reasons of its own is replaced."""
+        attempt = self.scheduler.attempts(item.item_id)
+        if result is not None:
+            try:
+                result = replace(result, attempt=attempt, finished_at=time.time())
+                verified(item, result)
+            except ValueError as error:
+                result, reason = None, str(error)
+        result = result or given_up(item, "UnreadableResult", f"the worker's answer is no result: {reason}", attempt)
+        machine = [failure for failure in result.failures if failure.kind == "infrastructure"]
+        load = result.load_seconds
+        verdict = self.scheduler.result(worker, item.item_id, healthy=not machine, load_seconds=load)
+        if verdict in ("store", "give_up"):
+            self.store(item, result, worker)
+        elif verdict == "retry":
+            self.tell("item_retried", item, worker=worker, attempt=attempt, message=machine[0].message)
+        if machine:
+            self.lose(worker, f"replaced after {machine[0].type}: {machine[0].message}")
+
+    def lose(self, worker: str, reason: str) -> None:
+        """A worker is gone or useless: another one takes its place, its item is tried again or given up."""
+        item, verdict = self.scheduler.lost(worker)
+        self.trouble = reason
+        self.tell("worker_lost", worker=worker, message=reason)
+        if item is not None and verdict == "retry":
+            attempt = self.scheduler.attempts(item.item_id)
+            self.tell("item_retried", item, worker=worker, attempt=attempt, message=reason)
+        elif item is not None and verdict == "give_up":
+            attempt = self.scheduler.attempts(item.item_id)
+            self.store(
+                item, given_up(item, "WorkerLost", f"killed its worker {attempt} times: {reason}", attempt), worker
+            )
+        self.scheduler.started(self.pool.replace(worker))
+
+    def store(self, item: WorkItem, result: ItemResult, worker: str) -> None:
+        """Write a result. Raises OSError (disk) or LockedError (another driver took over)."""
+        data = verified(item, result)
+        self.lock.check()
+        atomic_write(self.run_dir.result(item.cell_id, item.item_id), data)
+        self.loaded.add(replace(result, traces=(b"",) * len(result.traces)))
+        self.missing[item.cell_id] -= item.last - item.first
+        bad = result.failures
+        self.tell(
+            "item_failed" if bad else "item_done",
+            item,
+            worker=worker,
+            attempt=result.attempt,
+            failed=item.last - item.first if bad and bad[0].prompt_index == -1 else len(bad),
+            seconds=result.seconds,
+            message=f"{bad[0].type}: {bad[0].message}" if bad else "",
+        )
+
+    def tell(self, kind: RunEventKind, item: WorkItem | None = None, **fields: Any) -> None:
+        """Log and show an event; every one of them carries how many cells are complete."""
+        if item is not None:
+            target = self.jobs[item.cell_id].cell.target.name
+            rows = item.last - item.first
+            fields = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "rows": rows, **fields}
+        done = sum(1 for rows in self.missing.values() if not rows)
+        self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=done, **fields))
+
+
+def given_up(item: WorkItem, kind: str, message: str, attempt: int) -> ItemResult:
+    """The result of an item that no worker could finish."""
+    result = failed(item, Failure(kind="infrastructure", type=kind, message=message))
+    return replace(result, attempt=attempt, finished_at=time.time())
