@@ -31,7 +31,7 @@ class FamilyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrafterEntry:
-    """A drafter: `factory` is `make(spec: DrafterSpec, *, block_length: int) -> Drafter`.
+    """A drafter: `factory` is `make(spec: DrafterSpec, *, block_length: int, device: str) -> Drafter`.
 
     `uses` names the options of DrafterSpec it reads; `needs_order_model` says that it cannot work without a checkpoint.
     """

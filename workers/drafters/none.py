@@ -16,6 +16,6 @@ class NoDrafter:
         return root_alone(root)
 
 
-def make(spec: DrafterSpec, *, block_length: int) -> NoDrafter:
+def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> NoDrafter:
     """The draft-free drafter; it has no options."""
     return NoDrafter()

@@ -30,6 +30,6 @@ class SsdDrafter:
         return DraftTree(states=tuple(states), parents=parents, commits=(None, *commits), masses=tuple(masses))
 
 
-def make(spec: DrafterSpec, *, block_length: int) -> SsdDrafter:
+def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> SsdDrafter:
     """The chain drafter with the spec's budget, its only option."""
     return SsdDrafter(spec.budget)

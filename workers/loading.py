@@ -1,0 +1,56 @@
+"""From specs to loaded things: the one place where names of the tables become targets, drafters and tasks.
+
+A worker keeps one target at a time (two may not fit beside each other) and every drafter and task it has made.
+"""
+
+from dataclasses import dataclass, field
+
+from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
+from workers.catalog import DRAFTERS, FAMILIES, TASKS, resolve
+from workers.drafters.base import Drafter
+from workers.targets.base import Target
+from workers.tasks.base import Task
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What has been loaded on one device, by spec."""
+
+    device: str
+    target_key: tuple[str, ...] = ()
+    target: Target | None = None
+    drafters: dict[tuple[DrafterSpec, int], Drafter] = field(default_factory=dict)
+    tasks: dict[TaskSpec, Task] = field(default_factory=dict)
+
+    def get_target(self, spec: TargetSpec) -> Target:
+        """The target of `spec`. Raises ValueError when the loaded weights are not those of a digest that it names."""
+        key = spec.family, spec.digest, spec.dtype, spec.path, spec.revision
+        if self.target is not None and key == self.target_key:
+            return self.target
+        self.target = None  # before the next one is loaded: two may not fit
+        entry = FAMILIES.get(spec.family)
+        if entry is None:
+            raise ValueError(f"target {spec.name}: family is {spec.family!r}: allowed is {' | '.join(FAMILIES)}")
+        target: Target = resolve(entry.loader)(spec, device=self.device)
+        found = target.traits.weight_digest
+        if spec.digest and found != spec.digest:
+            raise ValueError(f"target {spec.name}: weights have digest {found}, the cell says {spec.digest}")
+        self.target, self.target_key = target, key
+        return target
+
+    def get_drafter(self, spec: DrafterSpec, block_length: int) -> Drafter:
+        """The drafter of `spec` for blocks of this length. Raises ValueError when its checkpoint does not fit."""
+        key = spec, block_length
+        if key not in self.drafters:
+            factory = resolve(DRAFTERS[spec.kind].factory)
+            self.drafters[key] = factory(spec, block_length=block_length, device=self.device)
+        return self.drafters[key]
+
+    def get_task(self, spec: TaskSpec) -> Task:
+        """The task of `spec`. Raises ValueError when its data are not those of a digest that it names."""
+        if spec not in self.tasks:
+            task: Task = resolve(TASKS[spec.kind].factory)(spec)
+            if spec.digest and task.data_digest != spec.digest:
+                raise ValueError(f"task {spec.name}: data have digest {task.data_digest}, the cell says {spec.digest}")
+            self.tasks[spec] = task
+        return self.tasks[spec]

@@ -1,0 +1,56 @@
+"""Throughput: a drafter and draft-free decoding of the same prompt, in turn, on one worker.
+
+Each side decodes the prompt once untimed, which meets every batch shape of the timed runs, as these repeat it exactly.
+Then the sides alternate A B B A, so that a machine that drifts slows both alike. Both count tokens the same way.
+"""
+
+from collections.abc import Sequence
+
+from sweeps.records import TimingRecord
+from sweeps.spec import DecodeSpec
+from workers.decoding.loop import decode
+from workers.decoding.tally import Generation
+from workers.drafters.base import Drafter
+from workers.drafters.none import NoDrafter
+from workers.targets.base import Target
+from workers.tasks.base import Prompt
+
+
+def time_prompt(
+    target: Target,
+    drafter: Drafter,
+    prompt: Prompt,
+    index: int,
+    ids: Sequence[int],
+    *,
+    spec: DecodeSpec,
+    seed: int,
+    repeats: int,
+) -> TimingRecord:
+    """Time `repeats` decodes of each side. Raises RuntimeError when a repeat differs from the untimed run."""
+    sides: dict[str, Drafter] = {"variant": drafter, "baseline": NoDrafter()}
+    first = {name: decode(target, side, ids, spec=spec, seed=seed) for name, side in sides.items()}
+    runs: dict[str, list[Generation]] = {name: [] for name in sides}
+    for repeat in range(repeats):
+        for name in ("variant", "baseline") if repeat % 2 == 0 else ("baseline", "variant"):
+            run = decode(target, sides[name], ids, spec=spec, seed=seed)
+            if run.output_ids != first[name].output_ids or run.counters.nfe != first[name].counters.nfe:
+                was, now = first[name].counters.nfe, run.counters.nfe
+                raise RuntimeError(
+                    f"repeat {repeat} of the {name} is another generation (nfe {now}, before {was}): not reproducible"
+                )
+            runs[name].append(run)
+    variant = runs["variant"]
+    return TimingRecord(
+        prompt_id=prompt.id,
+        prompt_index=index,
+        tokens_kept=first["variant"].tokens_kept,
+        nfe=first["variant"].counters.nfe,
+        baseline_nfe=first["baseline"].counters.nfe,
+        identical=first["variant"].output_ids == first["baseline"].output_ids,
+        variant_seconds=tuple(run.seconds for run in variant),
+        baseline_seconds=tuple(run.seconds for run in runs["baseline"]),
+        drafter_seconds=sum(run.drafter_seconds for run in variant),
+        forward_seconds=sum(run.forward_seconds for run in variant),
+        walk_seconds=sum(run.walk_seconds for run in variant),
+    )
