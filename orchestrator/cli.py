@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from orchestrator.commands.decode import decode
 from orchestrator.commands.listing import listing
 from orchestrator.commands.plan import plan
 
@@ -23,7 +24,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, listing):
+for command in (plan, listing, decode):
     cli.add_command(command)
 
 

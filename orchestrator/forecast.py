@@ -118,7 +118,7 @@ def _cell(
     rate = nfe.get(job.cell_id)
     baseline = nfe.get(cell.baseline().cell_id, float(cell.decode.max_new_tokens))
     each = rate if rate is not None else float(cell.decode.max_new_tokens)
-    forwards = each * missing["decode"] + (each + baseline) * missing["timing"] * job.repeats
+    forwards = each * missing["decode"] + (each + baseline) * missing["timing"] * (job.repeats + 1)  # and a warm-up
     return CellForecast(
         cell_id=job.cell_id,
         target=cell.target.name,

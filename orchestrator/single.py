@@ -1,0 +1,42 @@
+"""One cell from command-line options, by the same rules as a cell of a sweep: names, digests, impossible pairs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.resolve import order_model, resolve_target
+from orchestrator.tables import built_in_tables
+from sweeps import named
+from sweeps.cell import Cell
+from sweeps.expand import Facts, expand
+from sweeps.source import Source, SweepError
+from sweeps.spec import GridSpec, SweepSpec, TaskSpec
+
+NO_TASK = TaskSpec(name="prompt", kind="prompt")
+
+
+def single_cell(*, target: str, drafter: str, options: Mapping[str, Any], grid: Mapping[str, Any]) -> Cell:
+    """The cell of a target (a name, a directory or a hub id) and a drafter kind with `options` of it.
+
+    `grid` holds single values of the other axes. Raises ValueError with one line for whatever cannot be.
+    """
+    tables, source = built_in_tables(), Source(name="command line", lines={}, overrides={})
+    found = named.targets((target,), {}, tables, source)[0]
+    drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
+    resolved, checkpoint = resolve_target(found)
+    model = order_model(resolved, drafters[0])
+    spec = SweepSpec(
+        name="decode",
+        grid=GridSpec(target=(target,), task=(NO_TASK.name,), **{axis: (value,) for axis, value in grid.items()}),
+        targets=(resolved,),
+        tasks=(NO_TASK,),
+        drafters=drafters,
+    )
+    facts = Facts(
+        kinds=tables.drafters,
+        max_positions={resolved.name: checkpoint.max_positions},
+        order_models={(resolved.name, drafter): model} if model else {},
+    )
+    expansion = expand(spec, facts)
+    if not expansion.cells:
+        raise SweepError(f"{drafter} on {target}: {expansion.dropped[0].reason}")
+    return expansion.cells[-1].cell
