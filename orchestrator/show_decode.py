@@ -4,72 +4,78 @@ Rounds are target forwards, counted from 1 over the whole generation. Every colo
 same facts follow as text, so nothing depends on colours. Generated text never controls the terminal.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from workers.decode_one import Decoded, GridBlock, GridCell
 from workers.decoding.tally import Generation
 
 COLUMNS = 8  # positions in a row of the grid
-CELL = 9  # characters of a token that are shown
+WIDTH = 9  # characters of a token that are shown
 EARLY, LATE = (33, 102, 172), (178, 24, 43)  # blue to red, both readable under white text
+PROMPT = "  -"  # stands for the round of a position that the prompt gave
 
 
-def show_generation(
-    console: Console, generation: Generation, *, block_length: int, piece: Callable[[int], str]
-) -> None:
-    """Print text, counts and every block. `piece` gives the text of one token id."""
-    counters = generation.counters
-    console.print(
-        Text(
-            f"{generation.prompt_tokens} prompt tokens, {len(generation.output_ids)} generated, "
-            f"{generation.tokens_kept} kept ({generation.finish_reason}); {counters.nfe} forwards, "
-            f"{sum(counters.accepted)} drafts accepted of {sum(counters.drafted)} verified, "
-            f"{generation.seconds:.2f} s"
+def show(console: Console, decoded: Decoded) -> None:
+    """Print the text, the counts and every block of a prompt; or why it has none."""
+    if decoded.generation is None:
+        reason = decoded.failure.message if decoded.failure else "no generation"
+        console.print(Text(f"prompt {decoded.index}: {harmless(reason)}"), soft_wrap=True)
+        return
+    console.print(Text(harmless(decoded.text)), soft_wrap=True)
+    console.print(Text(counts(decoded.generation), style="italic"), soft_wrap=True)
+    for block in decoded.grid:
+        rounds = [cell.round + 1 for cell in block.cells if cell.round is not None]
+        title = (
+            f"positions {block.start} to {block.start + len(block.cells) - 1}: rounds {min(rounds)} to {max(rounds)}"
         )
-    )
-    for start, rounds in block_rounds(generation, block_length):
-        console.print()
-        first, last = min(rounds.values()), max(rounds.values())
-        console.print(Text(f"positions {start} to {start + block_length - 1}: rounds {first} to {last}", style="bold"))
-        tokens = {position: piece(generation.output_ids[position - generation.prompt_tokens]) for position in rounds}
-        for row in grid(start, rounds, tokens, block_length):
+        console.print(Text(f"\n{title}", style="bold"))
+        for row in grid(block, min(rounds), max(rounds)):
             console.print(row)
-        for line in rounds_as_text(rounds, tokens):
+        for line in rounds_as_text(block):
             console.print(Text(line), soft_wrap=True)
 
 
-def block_rounds(generation: Generation, block_length: int) -> Iterator[tuple[int, dict[int, int]]]:
-    """For each block its first absolute position, and the round (from 1) of every position committed in it."""
-    blocks: dict[int, dict[int, int]] = {}
-    for index, number in zip(generation.order, generation.rounds, strict=True):
-        position = generation.prompt_tokens + index
-        blocks.setdefault(position // block_length * block_length, {})[position] = number + 1
-    yield from sorted(blocks.items())
+def as_json(decoded: Decoded) -> dict[str, Any]:
+    """What one JSON line says. An infinite margin (no rival) is null, as JSON has no infinity."""
+    if decoded.generation is None:
+        return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
+    row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text} | asdict(decoded.generation)
+    row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
+    return row
 
 
-def grid(start: int, rounds: dict[int, int], tokens: dict[int, str], block_length: int) -> Iterator[Text]:
+def counts(generation: Generation) -> str:
+    """What a generation cost, in one line."""
+    counters = generation.counters
+    return (
+        f"{generation.prompt_tokens} prompt tokens, {len(generation.output_ids)} generated, "
+        f"{generation.tokens_kept} kept ({generation.finish_reason}); {counters.nfe} forwards, "
+        f"{sum(counters.accepted)} drafts accepted of {sum(counters.drafted)} verified, {generation.seconds:.2f} s"
+    )
+
+
+def grid(block: GridBlock, first: int, last: int) -> Iterator[Text]:
     """Rows of `COLUMNS` positions: round and token, coloured from the block's first round to its last."""
-    first, last = min(rounds.values()), max(rounds.values())
-    for row in range(start, start + block_length, COLUMNS):
+    for start in range(0, len(block.cells), COLUMNS):
         line = Text()
-        for position in range(row, min(row + COLUMNS, start + block_length)):
-            number = rounds.get(position)
-            if number is None:
-                line.append(" " * (CELL + 5), style="dim")
-                continue
-            line.append(f"{number:>3} {_fitted(tokens[position])}", style=f"white on {colour(number, first, last)}")
+        for cell in block.cells[start : start + COLUMNS]:
+            line.append_text(_shown(cell, first, last))
             line.append(" ")
         yield line
 
 
-def rounds_as_text(rounds: dict[int, int], tokens: dict[int, str]) -> Iterator[str]:
-    """One line a round: the positions committed in it and their tokens."""
-    for number in sorted(set(rounds.values())):
-        places = [position for position, other in rounds.items() if other == number]
-        commits = "  ".join(f"{position} {tokens[position]!r}" for position in places)
-        yield f"  round {number}: {commits}"
+def rounds_as_text(block: GridBlock) -> Iterator[str]:
+    """One line a round: the positions committed in it, in order, and their tokens."""
+    commits = sorted((cell.commit, place, cell) for place, cell in enumerate(block.cells) if cell.commit is not None)
+    for number in sorted({cell.round for _, _, cell in commits if cell.round is not None}):
+        places = "  ".join(f"{block.start + at} {cell.text!r}" for _, at, cell in commits if cell.round == number)
+        yield f"  round {number + 1}: {places}"
 
 
 def colour(number: int, first: int, last: int) -> str:
@@ -79,12 +85,16 @@ def colour(number: int, first: int, last: int) -> str:
     return f"rgb({red},{green},{blue})"
 
 
-def _fitted(token: str) -> str:
-    """A token's text in exactly CELL characters, its spaces and line ends visible."""
-    shown = token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
-    return "".join(c if c.isprintable() else "·" for c in shown)[:CELL].ljust(CELL)
-
-
 def harmless(text: str) -> str:
     """Text without characters that a terminal would act on, line ends and tabs apart."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _shown(cell: GridCell, first: int, last: int) -> Text:
+    """One position: its round and the token in exactly WIDTH characters; struck through behind the first stop id."""
+    token = cell.text.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
+    token = "".join(c if c.isprintable() else "·" for c in token)[:WIDTH].ljust(WIDTH)
+    if cell.round is None:
+        return Text(f"{PROMPT} {token}", style="dim")
+    style = f"white on {colour(cell.round + 1, first, last)}" + ("" if cell.kept else " strike")
+    return Text(f"{cell.round + 1:>3} {token}", style=style)

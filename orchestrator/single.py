@@ -10,16 +10,21 @@ from sweeps.cell import Cell
 from sweeps.expand import Facts, expand
 from sweeps.source import Source, SweepError
 from sweeps.spec import GridSpec, SweepSpec, TaskSpec
+from sweeps.tables import unknown
 
 NO_TASK = TaskSpec(name="prompt", kind="prompt")
 
 
-def single_cell(*, target: str, drafter: str, options: Mapping[str, Any], grid: Mapping[str, Any]) -> Cell:
+def single_cell(
+    *, target: str, drafter: str, options: Mapping[str, Any], grid: Mapping[str, Any], ignore_eos: bool = False
+) -> Cell:
     """The cell of a target (a name, a directory or a hub id) and a drafter kind with `options` of it.
 
     `grid` holds single values of the other axes. Raises ValueError with one line for whatever cannot be.
     """
     tables, source = built_in_tables(), Source(name="command line", lines={}, overrides={})
+    if drafter not in tables.drafters:
+        raise SweepError(unknown("drafter", drafter, tables.drafters))
     found = named.targets((target,), {}, tables, source)[0]
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
@@ -30,6 +35,7 @@ def single_cell(*, target: str, drafter: str, options: Mapping[str, Any], grid: 
         targets=(resolved,),
         tasks=(NO_TASK,),
         drafters=drafters,
+        ignore_eos=ignore_eos,
     )
     facts = Facts(
         kinds=tables.drafters,

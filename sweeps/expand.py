@@ -139,8 +139,8 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     model = facts.order_models.get((target, drafter.name))
     pair = {"target": target, "drafter": drafter.name}
     if model is None:
-        reason = f"no order model is known for {target}: train one (spot train order) or give drafters.{drafter.name}."
-        return pair, reason + "checkpoint"
+        reason = f"no order model is known for {target}: train one (spot train order), then name it as the checkpoint"
+        return pair, f"{reason} of drafter {drafter.name}"
     if model.block_length != length:
         return pair | {"block_length": length}, f"its order model is for blocks of {model.block_length}"
     return None
@@ -164,7 +164,8 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
     if model is not None:
         values |= {"checkpoint": model.path, "digest": model.digest}
     drafter = replace(drafter, **values, fixed=())
-    return Cell(target=point["target"], task=point["task"], decode=decode, drafter=drafter, seed=point["seed"])
+    seed = point["seed"] if decode.temperature > 0 else 0  # no noise is drawn: every seed is the same work
+    return Cell(target=point["target"], task=point["task"], decode=decode, drafter=drafter, seed=seed)
 
 
 def _with_baselines(asked: Mapping[str, LabelledCell]) -> tuple[LabelledCell, ...]:

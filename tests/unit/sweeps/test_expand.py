@@ -138,6 +138,11 @@ def test_impossible_pairs_are_dropped_with_a_reason(tmp_path: Path) -> None:
     assert kept == {("small", 32)}
 
 
+def test_seeds_are_one_cell_at_temperature_zero(tmp_path: Path) -> None:
+    expansion = expand(load(tmp_path, BASE + "  drafter: none\n  temperature: [0, 1]\n  seed: [5, 6]\n"), facts())
+    assert [(c.cell.decode.temperature, c.cell.seed) for c in expansion.cells] == [(0.0, 0), (1.0, 5), (1.0, 6)]
+
+
 NUMBERS = ["0.30000000000000004", "0.3", "3e-1", "1e22", "-0.0", "0", "0.0", "+0", "1", "1.0", "1e0"]
 
 
@@ -181,7 +186,7 @@ def test_every_variant_has_its_baseline_before_it_and_no_cell_comes_twice(tmp_pa
     for index, labelled in enumerate(cells):
         assert labelled.cell.baseline().cell_id in ids[: index + 1]
     asked = {name: set(values) for name, values in axes.items()}
-    expected = len(asked["temperature"]) * len(asked["seed"])
+    expected = len(asked["temperature"] - {0.0}) * len(asked["seed"]) + (0.0 in asked["temperature"])
     each = ("ssd" in asked["drafter"]) * len(asked["budget"])
     each += ("spot" in asked["drafter"]) * len(asked["budget"]) * len(asked["gamma"])
     assert len(cells) == expected * (1 + each)  # one draft-free cell for each temperature and seed, asked for or not
