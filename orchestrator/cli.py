@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from orchestrator.commands.decode import decode
+from orchestrator.commands.doctor import doctor
 from orchestrator.commands.listing import listing
 from orchestrator.commands.plan import plan
 
@@ -24,7 +25,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, listing, decode):
+for command in (plan, listing, decode, doctor):
     cli.add_command(command)
 
 

@@ -4,11 +4,12 @@ Forwards are an upper bound (no drafter needs more than one forward a token), or
 prompts where there are some. Reads the run directory, changes nothing, starts nothing, imports no torch.
 """
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.capacity import worker_count
+from orchestrator.machine import this_machine
 from orchestrator.prepare import Prepared
 from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
 from sweeps.claims import claim_of
@@ -80,14 +81,14 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
         for labelled in prepared.expansion.cells
     )
     items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
-    workers = workers_of(plan.spec.resources)
+    workers, fit = workers_here(plan.spec.resources)
     by_target = Counter(jobs[item.cell_id].cell.target.name for item in items)
     return Forecast(
         sweep=plan.spec.name,
         directory=str(run.root),
         cells=cells,
         dropped=prepared.expansion.dropped,
-        notes=(*prepared.expansion.notes, *_changes(prepared, run)),
+        notes=(*prepared.expansion.notes, *fit, *_changes(prepared, run)),
         items=len(items),
         workers=workers,
         model_loads=sum(min(workers, count) for count in by_target.values()),
@@ -95,9 +96,13 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
     )
 
 
-def workers_of(resources: ResourceSpec) -> int:
-    """The number of workers: as asked, or as many as this machine's cores hold."""
-    return resources.workers or max(1, int((os.cpu_count() or 1) / resources.cpus))
+def workers_here(resources: ResourceSpec) -> tuple[int, tuple[str, ...]]:
+    """The number of workers that this machine would start, and a note when that is not what is asked for."""
+    try:
+        count, note = worker_count([this_machine().resources], resources)
+    except ValueError as error:
+        return max(1, resources.workers), (f"not on this machine: {error}",)
+    return count, (note,) if note else ()
 
 
 def _cell(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import console, usable_cores
+from orchestrator.commands.shared import console
 
 
 @click.command()
@@ -43,6 +43,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     import json
 
     from orchestrator import show_decode
+    from orchestrator.machine import usable_cores
     from workers.decode_one import decode_prompts
 
     failed, screen = False, console()

@@ -1,6 +1,5 @@
 """What several commands share: the SWEEP argument, the run directory, the console, JSON."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,6 @@ overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE].
 def run_directory(out: Path | None, name: str) -> RunDir:
     """The run directory that was asked for, or the default one of a sweep."""
     return RunDir(out if out is not None else Path("runs") / name)
-
-
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def existing_run(folder: Path) -> RunDir:
