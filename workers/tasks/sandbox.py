@@ -28,6 +28,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workers.tasks.texts import clean
+
 GRACE_SECONDS = 5.0  # for starting and ending processes, beyond the row's own wall time
 LAYERS = ("namespaces", "landlock", "seccomp")
 _ROOT = str(Path(__file__).parents[2])
@@ -85,7 +87,7 @@ def run_tests(
         return run_tests(code, tests, limits=limits, names=names, without=without)
     return Outcome(
         passed=bool(reply["passed"]),
-        reason=str(reply["reason"]),
+        reason=clean(str(reply["reason"])),
         seconds=time.monotonic() - started,
         output=str(reply["output"]),
         layers=dict(reply["layers"]),

@@ -62,12 +62,12 @@ def die_with_parent(signal_number: int) -> None:
 
 
 def enter_namespaces() -> tuple[int, int]:
-    """New user, process, network, mount and IPC namespaces; the next child is the first process of its namespace.
+    """New user, process, network and IPC namespaces; the next child is the first process of its process namespace.
 
     Returns the user and group id outside, for `map_ids`.
     """
     outside = os.geteuid(), os.getegid()
-    _call("unshare", CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC)
+    _call("unshare", CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
     return outside
 
 
@@ -79,11 +79,15 @@ def map_ids(uid: int, gid: int) -> None:
 
 
 def mount_read_only(except_folder: str) -> None:
-    """Make every mount of this mount namespace read-only, but for one folder. Needs `enter_namespaces`."""
+    """See every mount read-only from here on, but for one folder, which becomes the working folder.
+
+    Needs the capabilities that `enter_namespaces` gives.
+    """
 
     def mount(source: bytes | None, target: bytes, flags: int) -> None:
         _call("mount", source, target, None, ctypes.c_ulong(flags), None)
 
+    _call("unshare", CLONE_NEWNS)
     kept = os.fsencode(os.path.realpath(except_folder))
     mount(None, b"/", MS_REC | MS_PRIVATE)
     mount(kept, kept, MS_BIND)
@@ -99,6 +103,13 @@ def mount_read_only(except_folder: str) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.EACCES, errno.EINVAL):  # hidden under a later mount
                 raise
+    os.chdir(kept)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for ever and also for programs started later."""
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    _call("capset", struct.pack("=Ii", 0x20080522, 0), bytes(24))
 
 
 def landlock_abi() -> int:

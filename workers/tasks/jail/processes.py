@@ -1,7 +1,7 @@
 """Finding and ending every process that descends from one, also those that left its session or lost their parent.
 
-In a PID namespace the kernel does it: ending the first process ends all. Elsewhere the supervisor adopts orphans, and in
-each round stops all it finds before it kills any, since a stopped process cannot fork away.
+In a PID namespace the kernel does it: ending the first process ends all. Elsewhere the supervisor adopts orphans, and
+in each round stops all it finds before it kills any, since a stopped process cannot fork away.
 """
 
 import contextlib

@@ -32,15 +32,16 @@ def main() -> None:
     os.close(printed)
     request = json.loads(sys.stdin.buffer.readline())
     watch = Watch(pid=pid, channel=ours, output=output, request=request, layers=layers)
-    verdict = watch.verdict()
+    reason = watch.verdict()
     survivors = end_all(pid, reaped=watch.reaped, own_namespace=layers["processes"] == "pid namespace")
     if watch.abandoned:
         shutil.rmtree(os.getcwd(), ignore_errors=True)
         return
     watch.drain()
     if survivors:
-        verdict = f"{survivors} processes could not be ended"
-    reply = {"passed": verdict == "passed", "reason": verdict, "output": watch.text(), "layers": layers}
+        reason = f"{survivors} processes could not be ended"
+    passed = watch.passed and not survivors
+    reply = {"passed": passed, "reason": reason, "output": watch.text(), "layers": layers}
     os.write(answer, json.dumps(reply).encode() + b"\n")
 
 
@@ -57,20 +58,10 @@ def _separate(without: frozenset[str], answer: int) -> dict[str, str]:
         return {**layers, "refused": f"namespaces: {error}"}
     try:
         kernel.map_ids(*outside)
-        layers |= {"processes": "pid namespace", "network": "network namespace"}
-        if "landlock" in without or not _has_landlock():
-            kernel.mount_read_only(os.getcwd())
-            layers["files"] = "read-only mounts"
-        return layers
+        return {**layers, "processes": "pid namespace", "network": "network namespace"}
     except OSError as error:  # half-way in: this process is of no use any more
         os.write(answer, json.dumps({"refused": "namespaces", "why": str(error)}).encode() + b"\n")
         os._exit(0)
-
-
-def _has_landlock() -> bool:
-    with contextlib.suppress(OSError):
-        return kernel.landlock_abi() >= 1
-    return False
 
 
 def _wire(channel: int, printed: int) -> None:

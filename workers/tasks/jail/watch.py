@@ -6,6 +6,7 @@ Everything else that arrives on the channel, or that the runner's end says, is a
 
 import contextlib
 import json
+import marshal
 import os
 import secrets
 import selectors
@@ -16,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from workers.tasks.jail import runner
 from workers.tasks.jail.processes import descendants
 
 POLL_SECONDS = 0.05
@@ -37,22 +39,23 @@ class Watch:
     head: bytes = b""
     tail: bytes = b""
     _heard: bytes = b""
+    passed: bool = False
     _reason: str = ""
+    _deadline: float = 0.0
     _introduced: bool = False
     _secrets: tuple[str, str] = field(default_factory=lambda: (secrets.token_hex(16), secrets.token_hex(16)))
 
     def verdict(self) -> str:
-        """ "passed", or why not."""
+        """Serve the row to its end and say how it ended; `passed` is the verdict."""
         limits = self.request["limits"]
-        deadline = time.monotonic() + limits["wall_seconds"]
+        self._deadline = time.monotonic() + limits["wall_seconds"]
         os.set_blocking(self.output, False)
-        self.channel.settimeout(limits["wall_seconds"])
         self._say(json.dumps(limits), *self._secrets, json.dumps(self.request["code"]))
         with selectors.DefaultSelector() as ready:
             for source in (self.channel, self.output, sys.stdin):
                 ready.register(source, selectors.EVENT_READ)
             while not self._reason:
-                left = deadline - time.monotonic()
+                left = self._deadline - time.monotonic()
                 if left <= 0:
                     return f"wall time limit of {limits['wall_seconds']:g} s"
                 for key, _ in ready.select(min(left, POLL_SECONDS)):
@@ -64,9 +67,9 @@ class Watch:
                     elif not self.drain():
                         ready.unregister(self.output)
                 if self.total > limits["output_kb"] << 10:
-                    return self._reason or f"output limit of {limits['output_kb']} kB"
+                    self._fail(f"output limit of {limits['output_kb']} kB")
                 if len(descendants(os.getpid())) > limits["processes"]:
-                    return self._reason or f"process limit of {limits['processes']}"
+                    self._fail(f"process limit of {limits['processes']}")
         return self._reason
 
     def drain(self) -> bool:
@@ -91,34 +94,38 @@ class Watch:
         return self.head.decode(errors="replace") + middle + rest
 
     def _say(self, *lines: str) -> None:
-        try:
+        self.channel.settimeout(max(0.01, self._deadline - time.monotonic()))
+        with contextlib.suppress(OSError):  # the runner is gone or stuck: the loop finds out which
             self.channel.sendall("".join(line + "\n" for line in lines).encode())
-        except OSError:  # the runner is gone or stuck: the loop finds out which
-            return
 
     def _hear(self) -> None:
         chunk = self.channel.recv(1 << 16)
         if not chunk:
-            self._reason = self._ended()
+            self._fail(self._ended())
         *lines, self._heard = (self._heard + chunk)[-(1 << 17) :].split(b"\n")
         for line in lines:
             said = line.decode(errors="replace")
             if said == self._secrets[0]:
-                self._say(json.dumps([self.request["tests"], self.request["names"]]))
+                self._say(marshal.dumps((self.request["tests"], self.request["names"])).hex())
             elif said == self._secrets[1]:
+                self.passed = not self._reason
                 self._reason = self._reason or "passed"
             else:
                 self._note(said)
 
     def _note(self, said: str) -> None:
         """A line without a secret: what the runner says about itself, or anything the code wrote there."""
-        with contextlib.suppress(ValueError, AttributeError, TypeError):
+        with contextlib.suppress(Exception):
             message = json.loads(said)
-            if isinstance(message.get("failed"), str):
-                self._reason = self._reason or message["failed"] or "failed"
+            if "failed" in message:
+                self._fail(str(message["failed"])[: runner.MAX_REASON])
             elif not self._introduced:  # the runner's first line, before any generated code
                 self._introduced = True
                 self.layers.update(message["layers"])
+
+    def _fail(self, reason: str) -> None:
+        """The first end that is heard of counts."""
+        self._reason = self._reason or reason or "failed"
 
     def _ended(self) -> str:
         """How the runner left without a verdict."""
@@ -134,11 +141,8 @@ class Watch:
             return "closed its channel before the tests ended"
         if not os.WIFSIGNALED(status):
             return f"left with status {os.waitstatus_to_exitcode(status)} before the tests ended"
-        number = os.WTERMSIG(status)
-        if (
-            number == signal.SIGKILL
-            and usage
-            and usage.ru_utime + usage.ru_stime >= self.request["limits"]["cpu_seconds"] - 0.1
-        ):
-            return f"CPU time limit of {self.request['limits']['cpu_seconds']} s"
-        return f"killed by {signal.Signals(number).name} before the tests ended"
+        number, allowed = os.WTERMSIG(status), self.request["limits"]["cpu_seconds"]
+        used = usage.ru_utime + usage.ru_stime if usage else 0.0
+        if number == signal.SIGKILL and used >= allowed / 2:  # the kernel counts in ticks, coarser than `used`
+            return f"CPU time limit of {allowed} s"
+        return f"killed by signal {number} ({signal.strsignal(number)}) before the tests ended"
