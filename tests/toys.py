@@ -17,6 +17,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
 from workers.targets.base import TargetTraits
+from workers.tasks.base import Prompt, Score
 
 
 def hashed(*parts: object) -> int:
@@ -209,3 +210,21 @@ class KnowingDrafter:
             state, path = state.fill(commit), (*path, commit)  # type: ignore[assignment]
             paths.append(path)
         return tree_of(root, paths)
+
+
+@dataclass(frozen=True)
+class ToyTask:
+    """Prompts of growing length; right is what begins with the gold letter. Text `boom` in a prompt raises `error`."""
+
+    texts: tuple[str, ...] = ("a", "bcd", "efghi", "a")
+    error: BaseException | None = None
+    name: str = "toy"
+    data_digest: str = "toy-data"
+
+    def prompts(self, *, split: str, limit: int | None, seed: int) -> tuple[Prompt, ...]:
+        return tuple(Prompt(id=f"{split}-{i}", text=text, gold="a") for i, text in enumerate(self.texts))[:limit]
+
+    def score(self, prompt: Prompt, text: str) -> Score:
+        if self.error is not None and "boom" in prompt.text:
+            raise self.error
+        return Score(correct=text[:1] == prompt.gold, reason="first letter", extracted=text[:1] or None)

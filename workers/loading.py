@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from workers.catalog import DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter
+from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.base import Target
 from workers.tasks.base import Task
 
@@ -39,11 +40,18 @@ class Loaded:
         return target
 
     def get_drafter(self, spec: DrafterSpec, block_length: int) -> Drafter:
-        """The drafter of `spec` for blocks of this length. Raises ValueError when its checkpoint does not fit."""
+        """The drafter of `spec` for blocks of this length.
+
+        Raises ValueError when its checkpoint does not fit, or is not the one of a digest that `spec` names.
+        """
         key = spec, block_length
         if key not in self.drafters:
-            factory = resolve(DRAFTERS[spec.kind].factory)
-            self.drafters[key] = factory(spec, block_length=block_length, device=self.device)
+            entry = DRAFTERS[spec.kind]
+            if entry.needs_order_model and spec.digest:
+                found = inspect_order_model(find_order_model(spec.checkpoint)).digest
+                if found != spec.digest:
+                    raise ValueError(f"drafter {spec.name}: weights have digest {found}, the cell says {spec.digest}")
+            self.drafters[key] = resolve(entry.factory)(spec, block_length=block_length, device=self.device)
         return self.drafters[key]
 
     def get_task(self, spec: TaskSpec) -> Task:
