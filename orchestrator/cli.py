@@ -14,6 +14,8 @@ from orchestrator.commands.decode import decode
 from orchestrator.commands.doctor import doctor
 from orchestrator.commands.listing import listing
 from orchestrator.commands.plan import plan
+from orchestrator.commands.run import run
+from orchestrator.commands.train import train
 
 DEFECT, BAD_INPUT, INTERRUPTED = 70, 2, 130
 
@@ -25,7 +27,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, listing, decode, doctor):
+for command in (plan, run, listing, decode, train, doctor):
     cli.add_command(command)
 
 

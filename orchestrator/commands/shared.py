@@ -1,6 +1,7 @@
 """What several commands share: the SWEEP argument, the run directory, the console, JSON."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,19 @@ WIDE = 160  # columns when the output is no terminal: tables in a file or a pipe
 
 sweep_argument = click.argument("sweep")
 overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+def pool_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of the commands that run items: which pool, where, how many workers."""
+    for option in (
+        click.option("--workers", type=click.IntRange(1), help="Workers (default: as many as fit)."),
+        click.option(
+            "--address", default="local", show_default=True, help="Ray: this machine, or a cluster's address."
+        ),
+        click.option("--pool", type=click.Choice(["ray", "inline"]), default="ray", show_default=True),
+    ):
+        command = option(command)
+    return command
 
 
 def run_directory(out: Path | None, name: str) -> RunDir:

@@ -1,0 +1,50 @@
+"""`spot run`: run what is missing of a sweep, then its report and its mirror."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.commands.shared import overrides_argument, pool_options, run_directory, sweep_argument
+
+
+@click.command()
+@sweep_argument
+@overrides_argument
+@click.option("--out", type=click.Path(path_type=Path), help="Run directory (default: runs/<sweep name>).")
+@pool_options
+@click.option("--accept-changes", is_flag=True, help="Go on although code or libraries changed since the last start.")
+@click.option("--retry-failed", is_flag=True, help="Ask prompts that failed before once more.")
+def run(
+    sweep: str, overrides: tuple[str, ...], out: Path | None, accept_changes: bool, retry_failed: bool, **pool: Any
+) -> int:
+    """Run what is missing of SWEEP (a YAML file or a packaged name); when nothing is, do nothing.
+
+    The same command again goes on where the last one ended, however that was. Exit codes: 0 all is well; 1 failed
+    prompts, or an output that differs from draft-free decoding by more than rounding explains; 130 interrupted.
+    """
+    from orchestrator.driver import run_plan
+    from orchestrator.pools import make_pool
+    from orchestrator.prepare import prepare
+    from orchestrator.progress import make_progress
+    from orchestrator.stop import Stop
+    from sweeps.origin import origin_of
+
+    if pool["workers"] is not None:
+        overrides = (*overrides, f"resources.workers={pool['workers']}")
+    plan = prepare(sweep, overrides).plan
+    directory = run_directory(out, plan.spec.name)
+    with Stop().on_signals() as stop:
+        outcome = run_plan(
+            plan,
+            directory,
+            make_pool(pool["pool"], plan.spec.resources, address=pool["address"], stop=stop),
+            progress=make_progress(),
+            stop=stop,
+            origin=origin_of(("spot", *sys.argv[1:]), time.time()),
+            retry_failed=retry_failed,
+            accept_changes=accept_changes,
+        )
+    return outcome.exit_code
