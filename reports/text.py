@@ -5,6 +5,8 @@ import math
 from sweeps.statistics import Estimate
 
 NOT_AVAILABLE = "n/a"
+TIMES = "\u00d7"
+DASH = "\u2013"
 LONGEST = 300
 BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x2028, 0x2029, 0xFEFF)
 VISIBLE = {
@@ -38,7 +40,7 @@ def interval(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> str:
     """The ends of an interval, empty where there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return f"{number(scale * estimate.low, digits)} \u2013 {number(scale * estimate.high, digits)}"
+    return f"{number(scale * estimate.low, digits)} {DASH} {number(scale * estimate.high, digits)}"
 
 
 def significant(value: float | None) -> int:

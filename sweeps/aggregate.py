@@ -58,6 +58,11 @@ class CellResult:
     resamples: int = RESAMPLES
     bootstrap_seed: int = BOOTSTRAP_SEED
 
+    @property
+    def n_alarms(self) -> int:
+        """Number of alarms."""
+        return len(self.alarms)
+
 
 def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
     """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell)."""

@@ -42,6 +42,21 @@ class Identity:
     n_identical: int
     mismatches: tuple[Mismatch, ...]
 
+    @property
+    def share(self) -> float | None:
+        """Share of compared prompts that are equal; None when nothing was compared."""
+        return self.n_identical / self.n_checked if self.n_checked else None
+
+    @property
+    def near_ties(self) -> int:
+        """Number of mismatches that rounding explains."""
+        return sum(mismatch.verdict == "near-tie" for mismatch in self.mismatches)
+
+    @property
+    def bugs(self) -> int:
+        """Number of mismatches that rounding cannot explain."""
+        return len(self.mismatches) - self.near_ties
+
 
 def compare(
     variant: Mapping[int, GenerationRecord], baseline: Mapping[int, GenerationRecord], *, dtype: str

@@ -139,4 +139,5 @@ def wilson(successes: int, n: int) -> Estimate:
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Estimate(value=share, low=max(0.0, centre - half), high=min(1.0, centre + half), n=n)
+    low, high = (0.0 if successes == 0 else centre - half), (1.0 if successes == n else centre + half)
+    return Estimate(value=share, low=low, high=high, n=n)

@@ -8,14 +8,19 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from sweeps.belongs import record_start
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.merge import CellRows, merge_all
+from sweeps.origin import Origin
 from sweeps.records import Counters, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
-from sweeps.spec import DecodeSpec, DrafterSpec, MeasureSpec, TargetSpec, TaskSpec
-from sweeps.todo import Job, item_of, jobs_of
+from sweeps.results import encode_result
+from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, SweepSpec, TargetSpec, TaskSpec
+from sweeps.store import RunDir
+from sweeps.todo import Job, Plan, item_of, jobs_of
 
-WORDS = tuple("Tom |has |12| apples|.\n|So |1| + |30| = |42|. |The |answer |is ".split("|"))
+WORDS = ("Tom ", "has ", "12", " apples", ".\n", "So ", "1", " + ", "30", " = ", "42", ". ", "The ", "answer ", "is ")
 HOSTILE = (
     "</script><img src=x onerror=alert(1)>",
     "<!--<script>",
@@ -27,6 +32,7 @@ HOSTILE = (
 )
 BLOCK = 32
 TIE, GAP = 2e-5, 3.5
+CODE_DIGEST = "c0ffee" * 6
 FINISHED = 1_760_000_000.0
 
 
@@ -56,6 +62,21 @@ class Sweep:
     def rows(self) -> dict[str, CellRows]:
         """The rows by cell id."""
         return merge_all(itertools.chain.from_iterable(self.results.values()))
+
+    def write(self, root: Path, *, title: str = "A synthetic sweep") -> Path:
+        """Write the run directory of this sweep, as a driver would have left it."""
+        run = RunDir(root)
+        targets, tasks = (tuple({getattr(job.cell, name).name for job in self.jobs}) for name in ("target", "task"))
+        spec = SweepSpec(name="synthetic", title=title, grid=GridSpec(target=targets, task=tasks))
+        origin = Origin(
+            code_digest=CODE_DIGEST, sources={}, versions={"python": "3.11"}, command=("spot", "run", "quick")
+        )
+        record_start(run, Plan(spec=spec, jobs=self.jobs), origin)
+        for result in itertools.chain.from_iterable(self.results.values()):
+            path = run.result(result.cell_id, result.item_id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode_result(result))
+        return root
 
 
 def grid(
@@ -200,7 +221,7 @@ def draft_free(cell: Cell, index: int) -> GenerationRecord:
 
 
 def walk(rng: random.Random, cell: Cell, base: GenerationRecord) -> tuple[tuple[int, ...], ...]:
-    """Round of each commit; accepted and drafted of each round. Walks get longer with the budget, and end at a block."""
+    """Round of each commit; accepted and drafted of each round. Walks grow with the budget and end at a block."""
     budget, gamma = cell.drafter.budget, cell.drafter.gamma
     keep = {"ssd": 0.35}.get(cell.drafter.kind, 0.72) - 0.05 * (cell.decode.temperature > 0) - 0.1 * gamma
     keep *= 1 - 0.5 / (1 + budget)
@@ -273,4 +294,4 @@ def hostile(row: GenerationRecord, index: int) -> GenerationRecord:
 def provenance() -> Provenance:
     """A provenance record."""
     versions = {"python": "3.11.2", "torch": "2.13.0", "ray": "2.60.0"}
-    return Provenance(host="node-a", device="cpu", threads=1, code_digest="c0ffee" * 6, versions=versions)
+    return Provenance(host="node-a", device="cpu", threads=1, code_digest=CODE_DIGEST, versions=versions)

@@ -1,0 +1,18 @@
+"""The sections of a report, in the order of the page: one file and one line here adds one.
+
+Each entry names a function `info(frames) -> SectionInfo | None`; None leaves the section out.
+"""
+
+SECTIONS = (
+    "reports.sections.summary:info",
+    "reports.sections.headline:info",
+    "reports.sections.across:info",
+    "reports.sections.curves:info",
+    "reports.sections.accepted:info",
+    "reports.sections.identity:info",
+    "reports.sections.timing:info",
+    "reports.sections.gaps:info",
+    "reports.sections.traces:info",
+    "reports.sections.provenance:info",
+    "reports.sections.downloads:info",
+)

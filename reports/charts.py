@@ -1,0 +1,129 @@
+"""From a chart's points to one static SVG: the same bytes for the same points, readable on light and dark pages.
+
+Series differ by colour, shape and dash, every mark carries its numbers as an accessible name, and the colours of text
+and grid are left to the page's style sheet. The page needs no script and no font file for it.
+"""
+
+import re
+from hashlib import sha256
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from reports.model import Chart, Point
+from reports.text import number
+
+COLOURS = ("#2b7bba", "#d9600a", "#1a9a6c", "#b8559a", "#b58900", "#6a6fd0", "#c4434f", "#4b8f8c")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
+COLUMNS = 3
+WIDTHS = (520, 400, 270)
+HEIGHT = 220
+NEUTRAL = "#808080"
+
+
+def svg(chart: Chart) -> str:
+    """The picture of a chart as an SVG element for the inside of a page: ids of its own, a role and a name."""
+    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    text: str = vl_convert.vegalite_to_svg(picture(chart), vl_version=version, allowed_base_urls=[])
+    return embedded(text, chart)
+
+
+def picture(chart: Chart) -> dict[str, Any]:
+    """The Vega-Lite specification of a chart."""
+    facets = list(dict.fromkeys(point.facet for point in chart.points))
+    layers = alt.layer(*(lines(chart) if chart.shape == "lines" else dots(chart)))
+    size = {"width": WIDTHS[min(len(facets), COLUMNS) - 1], "height": height(chart)}
+    header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold")
+    faceted = layers.properties(**size).facet(
+        facet=alt.Facet("facet:N", sort=facets, header=header),
+        data=alt.Data(values=[values(chart, point) for point in chart.points]),
+        columns=COLUMNS,
+        spacing=24,
+    )
+    spec: dict[str, Any] = (
+        faceted.configure(background="transparent", font="sans-serif").configure_view(stroke=None).to_dict()
+    )
+    return spec
+
+
+def lines(chart: Chart) -> list[alt.Chart]:
+    """Layers over an ordered x: the rule, a line a series, whiskers and marks."""
+    x = alt.X("x:O", title=chart.x, axis=alt.Axis(labelAngle=0))
+    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True))
+    order = used(chart)
+    dash = alt.StrokeDash(
+        "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
+    )
+    stroke = alt.Chart().mark_line(strokeWidth=2, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
+    whisker = alt.Chart().mark_rule(strokeWidth=1.5, aria=False)
+    whisker = whisker.encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
+    return [*rule(chart, "y"), stroke, whisker, marks(chart).encode(x=x, y=y)]
+
+
+def dots(chart: Chart) -> list[alt.Chart]:
+    """Layers by series: the rule, whiskers and marks."""
+    y = alt.Y("series:N", sort=used(chart), title=None, axis=alt.Axis(labelLimit=220))
+    x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True))
+    whisker = alt.Chart().mark_rule(strokeWidth=2, aria=False).encode(y=y, x="low:Q", x2="high:Q", color=colour(chart))
+    return [*rule(chart, "x"), whisker, marks(chart).encode(x=x, y=y)]
+
+
+def marks(chart: Chart) -> alt.Chart:
+    """The marks, each with its numbers as its name."""
+    order = used(chart)
+    shape = alt.Shape("series:N", sort=order, title=None, scale=alt.Scale(domain=order, range=cycle(SHAPES, chart)))
+    base = alt.Chart().mark_point(filled=True, size=70, opacity=1)
+    return base.encode(color=colour(chart), shape=shape, description="name:N")
+
+
+def rule(chart: Chart, axis: str) -> list[alt.Chart]:
+    """A dashed rule at the draft-free value, where the chart has one."""
+    if chart.baseline is None:
+        return []
+    mark = alt.Chart().mark_rule(strokeDash=[3, 3], color=NEUTRAL, aria=False)
+    return [mark.encode(**{axis: alt.Y(datum=chart.baseline) if axis == "y" else alt.X(datum=chart.baseline)})]
+
+
+def colour(chart: Chart) -> alt.Color:
+    """Colour by series, the same in every chart of a page."""
+    order = used(chart)
+    legend = alt.Legend(orient="top", title=None, labelLimit=260) if chart.shape == "lines" else None
+    return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
+
+
+def used(chart: Chart) -> list[str]:
+    """The series that have a point, in the page's order."""
+    present = {point.series for point in chart.points}
+    return [series for series in chart.series if series in present]
+
+
+def cycle(styles: tuple[Any, ...], chart: Chart) -> list[Any]:
+    """The style of each used series: its place among all series of the page decides."""
+    return [styles[chart.series.index(series) % len(styles)] for series in used(chart)]
+
+
+def height(chart: Chart) -> int:
+    """Height of a panel in pixels."""
+    return HEIGHT if chart.shape == "lines" else 26 * len(used(chart)) + 10
+
+
+def values(chart: Chart, point: Point) -> dict[str, Any]:
+    """A point as a row of data; the whiskers of a point without interval collapse into it."""
+    has_interval = point.low is not None and point.high is not None
+    ends = (point.low, point.high) if has_interval else (point.y, point.y)
+    x = int(point.x) if point.x == int(point.x) else point.x
+    span = f", {number(point.low, chart.digits)} to {number(point.high, chart.digits)}" if has_interval else ""
+    where = f"{chart.x} {x}" if chart.shape == "lines" else chart.y
+    name = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}"
+    row = {"facet": point.facet, "series": point.series, "x": x, "y": point.y, "low": ends[0], "high": ends[1]}
+    return {**row, "name": name}
+
+
+def embedded(text: str, chart: Chart) -> str:
+    """The SVG with ids that are unique in the page, and without the size that would keep it from shrinking."""
+    prefix = "c" + sha256(repr(chart).encode()).hexdigest()[:10]
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    return re.sub(r'<svg ([^>]*?)width="(\d+)" height="\d+"', r'<svg \1style="max-width:\2px"', text, count=1)

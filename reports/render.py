@@ -1,0 +1,95 @@
+"""From a run directory to one page: `report.html`, self-contained, offline, without script; complete rows beside it.
+
+The same files give the same bytes: nothing of the time or place of rendering is in the page. Both templates escape
+everything; the only text that goes in as markup is the SVG that `reports.charts` made.
+"""
+
+from base64 import b64encode
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reports import charts
+from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, documentation
+from reports.frames import Frames, load
+from reports.model import Chart, Head, SectionInfo, Table, Value
+from reports.sections import SECTIONS
+from reports.text import DASH, number, visible
+from sweeps.store import RunDir, atomic_write
+
+
+def render(run_dir: Path) -> Path:
+    """Write the report of a run and return its path. Raises ValueError when `run_dir` is no run directory."""
+    frames = load(run_dir)
+    run = RunDir(run_dir)
+    data = run.report_data
+    atomic_write(data / "cells.csv", csv(frames.cells))
+    atomic_write(data / "prompts.csv", csv(frames.prompts))
+    columns = f"# cells.csv\n\n{documentation(CELL_COLUMNS)}\n\n# prompts.csv\n\n{documentation(PROMPT_COLUMNS)}\n"
+    atomic_write(data / "columns.md", columns.encode())
+    atomic_write(run.report, page(frames).encode())
+    return run.report
+
+
+def page(frames: Frames) -> str:
+    """The page as text."""
+    title = visible(frames.spec.title or frames.spec.name, 160)
+    return (
+        environment().get_template("report.html.j2").render(title=title, name=frames.spec.name, sections=infos(frames))
+    )
+
+
+def infos(frames: Frames) -> list[SectionInfo]:
+    """The data of every section that has something to say, in the order of the table."""
+    found = (function(reference)(frames) for reference in SECTIONS)
+    return [info for info in found if info is not None]
+
+
+def function(reference: str) -> Any:
+    """The function behind an entry of the table."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+def environment() -> Environment:
+    """The template environment: everything escaped, a misspelt name is an error."""
+    made = Environment(
+        loader=PackageLoader("reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["svg"] = lambda chart: Markup(charts.svg(chart))  # the one text that is markup
+    made.filters["numbers"] = numbers
+    made.filters["data_uri"] = data_uri
+    return made
+
+
+def numbers(chart: Chart) -> Table:
+    """The numbers of a chart as a table."""
+    heads = [Head(name=chart.facet, number=False), Head(name="Method", number=False)]
+    heads += [Head(name=chart.x)] if chart.shape == "lines" else []
+    heads += [Head(name=chart.y), Head(name="95 % interval")]
+    rows = []
+    for point in chart.points:
+        low, high = number(point.low, chart.digits), number(point.high, chart.digits)
+        span = DASH if point.low is None or point.high is None else f"{low} {DASH} {high}"
+        place = [f"{point.x:g}"] if chart.shape == "lines" else []
+        texts = [point.facet, point.series, *place, number(point.y, chart.digits), span]
+        rows.append(tuple(Value(text) for text in texts))
+    return Table(caption=f"Numbers: {chart.title}", heads=tuple(heads), groups=(("", tuple(rows)),))
+
+
+def data_uri(text: str) -> str:
+    """`text` as a link that a browser saves without asking any server."""
+    return f"data:text/plain;charset=utf-8;base64,{b64encode(text.encode()).decode()}"
+
+
+def csv(frame: Any) -> bytes:
+    """A frame as CSV; undefined is empty."""
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text.encode("utf-8", "backslashreplace")

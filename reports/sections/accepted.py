@@ -1,0 +1,98 @@
+"""How many draft states a round's walk took: the distribution as a picture, its numbers as a table, tasks pooled."""
+
+from collections import Counter, defaultdict
+
+from reports.frames import Frames
+from reports.labels import Labels, labels_of
+from reports.model import Chart, Group, Head, Part, Point, SectionInfo, Table, Value
+from reports.text import count, interval, number, percent
+from sweeps.aggregate import CellResult
+
+MOST_SETTINGS = 6
+MOST_ACCEPTED = 24
+
+HEADS = (
+    Head(name="Task", number=False),
+    Head(name="Method", number=False),
+    Head(name="D", meaning="budget"),
+    Head(name="Accepted", unit="states/round", meaning="draft states on the walk, mean over rounds"),
+    Head(name="Tokens per forward", meaning="generated tokens over forwards: accepted plus the one that was known"),
+    Head(name="Drafted", unit="states/round", meaning="draft states verified, mean over rounds"),
+    Head(name="None accepted", unit="% of rounds"),
+    Head(name="Most", unit="states", meaning="longest walk"),
+    Head(name="Positions per token", meaning="token positions forwarded over generated tokens"),
+)
+
+
+def info(frames: Frames) -> SectionInfo | None:
+    """A picture and a table a setting; None without drafts."""
+    labels = labels_of(frames.results)
+    drafting = [r for r in frames.results if not r.cell.is_baseline and r.accepted_histogram]
+    settings = list(labels.by_setting(drafting))
+    if not settings:
+        return None
+    groups = tuple(
+        Group(title=setting, parts=parts(setting, results, labels), folded=place >= 2)
+        for place, (setting, results) in enumerate(settings[:MOST_SETTINGS])
+    )
+    more = len(settings) - MOST_SETTINGS
+    cuts = (f"{count(more, 'more setting')}; their means are in report-data/cells.csv",) if more > 0 else ()
+    lead = (
+        "A round is one target forward. It commits the position known from the forward before and every draft state on "
+        "the walk, so tokens per forward are accepted states plus one."
+    )
+    return SectionInfo(key="accepted", title="Accepted in a round", lead=lead, groups=groups, cuts=cuts)
+
+
+def parts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Part, ...]:
+    """The picture of the distribution by budget, and the table of the means."""
+    table = Table(
+        caption=f"Accepted in a round: {setting}",
+        heads=HEADS,
+        groups=(("", tuple(row(result, labels) for result in results)),),
+    )
+    chart = Chart(
+        title=f"Share of rounds by accepted draft states, tasks pooled: {setting}",
+        x="accepted draft states",
+        y="% of rounds",
+        points=tuple(points(results, labels)),
+        shape="lines",
+        series=labels.methods,
+        facet="budget",
+        digits=1,
+    )
+    return chart, table
+
+
+def points(results: list[CellResult], labels: Labels) -> list[Point]:
+    """Shares of rounds for each budget and method; walks longer than the picture's last place are pooled there."""
+    pooled: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
+    for result in results:
+        for accepted, rounds in enumerate(result.accepted_histogram):
+            key = result.cell.drafter.budget, labels.method[result.cell.cell_id]
+            pooled[key][min(accepted, MOST_ACCEPTED)] += rounds
+    made = []
+    for (budget, method), rounds_by_accepted in sorted(pooled.items()):
+        total = sum(rounds_by_accepted.values())
+        made += [
+            Point(facet=f"D = {budget}", series=method, x=accepted, y=100 * rounds_by_accepted[accepted] / total)
+            for accepted in range(max(rounds_by_accepted) + 1)
+        ]
+    return made
+
+
+def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
+    """The means of one cell."""
+    histogram = result.accepted_histogram
+    accepted, tokens = result.accepted_per_round, result.tokens_per_forward
+    return (
+        Value(labels.task[result.cell.cell_id]),
+        Value(labels.method[result.cell.cell_id]),
+        Value(str(result.cell.drafter.budget)),
+        Value(number(accepted.value), interval(accepted)),
+        Value(number(tokens.value), interval(tokens)),
+        Value(number(result.drafted_per_round.value)),
+        Value(percent(histogram[0] / sum(histogram)).removesuffix(" %")),
+        Value(str(len(histogram) - 1)),
+        Value(number(result.positions_per_token.value, 1)),
+    )

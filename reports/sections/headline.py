@@ -1,0 +1,119 @@
+"""The paper's table: method by task for each setting; forwards and throughput always in columns of their own."""
+
+from reports.frames import Frames
+from reports.labels import Labels, labels_of
+from reports.model import Group, Head, SectionInfo, Table, Value
+from reports.text import DASH, TIMES, count, interval, number, percent, significant
+from reports.winners import nfe_winners, throughput_winners
+from sweeps.aggregate import CellResult
+from sweeps.statistics import Estimate
+
+MOST_ROWS = 1200
+FOLD_FROM = 6
+
+HEADS = (
+    Head(name="Method", number=False),
+    Head(name="D", meaning="budget: draft states verified beside the root"),
+    Head(name="Prompts", meaning="decoded prompts, of those asked for"),
+    Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
+    Head(name="NFE reduction", unit=TIMES, meaning="draft-free NFE over NFE, the same prompts"),
+    Head(name="Tokens/s", meaning="kept tokens over median seconds"),
+    Head(name="Throughput ratio", unit=TIMES, meaning="tokens/s over draft-free tokens/s, interleaved"),
+    Head(name="Correct", unit="%", meaning="right answers; Wilson interval"),
+    Head(name="Claim", number=False, meaning="what the output may claim to be"),
+    Head(name="Identical", meaning="generations equal to draft-free, token by token, of those compared"),
+)
+
+
+def info(frames: Frames) -> SectionInfo:
+    """One table a setting, its rows grouped by task."""
+    labels = labels_of(frames.results)
+    best = nfe_winners(frames, labels), throughput_winners(frames, labels)
+    seeds = len({result.cell.seed for result in frames.results}) > 1
+    groups: list[Group] = []
+    left = MOST_ROWS
+    settings = list(labels.by_setting(frames.results))
+    for setting, results in settings:
+        shown = results[: max(0, left)]
+        left -= len(results)
+        if shown:
+            table = table_of(setting, shown, labels, best, seeds, omitted=len(results) - len(shown))
+            groups.append(Group(title=setting, parts=(table,), folded=len(settings) >= FOLD_FROM and bool(groups)))
+    cuts = (
+        (f"{count(-left, 'row')} of {len(frames.results):,} not shown; all are in report-data/cells.csv",)
+        if left < 0
+        else ()
+    )
+    return SectionInfo(
+        key="results",
+        title="Results",
+        lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts. Bold: better than "
+        "every rival at the same budget, beyond its interval. † the timing failed a gate (see Timing quality).",
+        groups=tuple(groups),
+        cuts=cuts,
+    )
+
+
+def table_of(
+    setting: str,
+    results: list[CellResult],
+    labels: Labels,
+    best: tuple[set[str], set[str]],
+    seeds: bool,
+    *,
+    omitted: int,
+) -> Table:
+    """The table of one setting."""
+    tasks = dict.fromkeys(labels.task[result.cell.cell_id] for result in results)
+    heads = (*HEADS[:1], Head(name="Seed"), *HEADS[1:]) if seeds else HEADS
+    groups = tuple(
+        (task, tuple(row(r, labels, best, seeds) for r in results if labels.task[r.cell.cell_id] == task))
+        for task in tasks
+    )
+    return Table(caption=f"Results: {setting}", heads=heads, groups=groups, omitted=omitted)
+
+
+def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], seeds: bool) -> tuple[Value, ...]:
+    """The row of one cell."""
+    cell, rate = result.cell, result.throughput.tokens_per_s
+    own = cell.is_baseline
+    complete = result.n == result.n_expected
+    values = (
+        Value("draft-free" if own else labels.method[cell.cell_id]),
+        *((Value(str(cell.seed)),) if seeds else ()),
+        Value(DASH if own else str(cell.drafter.budget)),
+        Value(f"{result.n}" if complete else f"{result.n} of {result.n_expected}", flag="" if complete else "warning"),
+        measured(result.nfe, digits=1),
+        Value(DASH) if own else measured(result.nfe_reduction, best=cell.cell_id in best[0]),
+        measured(rate, digits=significant(rate.value)),
+        Value(DASH) if own else throughput(result, best=cell.cell_id in best[1]),
+        Value(percent(result.correct.value).removesuffix(" %"), interval(result.correct, 1, 100)),
+        Value(result.claim),
+        identical(result),
+    )
+    return values
+
+
+def measured(estimate: Estimate, digits: int = 2, *, best: bool = False) -> Value:
+    """An estimate with its interval."""
+    return Value(number(estimate.value, digits), interval(estimate, digits), best=best)
+
+
+def throughput(result: CellResult, *, best: bool) -> Value:
+    """The throughput ratio, marked where its timing failed a gate."""
+    ratio, doubtful = result.throughput.ratio, bool(result.throughput.doubts)
+    text = number(ratio.value) + (" †" if doubtful and ratio.value is not None else "")
+    return Value(text, interval(ratio), best=best, flag="warning" if doubtful else "")
+
+
+def identical(result: CellResult) -> Value:
+    """How many generations are equal to draft-free, flagged when a promise is broken."""
+    identity = result.identity
+    if result.cell.is_baseline:
+        return Value("reference")
+    if not identity.n_checked:
+        return Value("not checked", flag="warning")
+    text = f"{identity.n_identical}/{identity.n_checked}"
+    if result.claim_holds is None:
+        return Value(text)
+    return Value(f"{text} ✓", flag="good") if result.claim_holds else Value(f"{text} ✗", flag="alarm")

@@ -1,0 +1,81 @@
+"""Every claim of identity, checked: how many generations equal draft-free ones, and each one that does not."""
+
+from reports.frames import Frames
+from reports.labels import Labels, labels_of
+from reports.model import Group, Head, Part, SectionInfo, Table, Value
+from reports.text import DASH, count, number, visible
+from sweeps.aggregate import CellResult
+from sweeps.identity import NEAR_TIE, Mismatch
+
+MOST_ROWS = 200
+
+HEADS = (
+    Head(name="Setting", number=False),
+    Head(name="Task", number=False),
+    Head(name="Method", number=False),
+    Head(name="D"),
+    Head(name="Prompt", number=False),
+    Head(name="First differing commit", meaning="counted from 0, in commit order"),
+    Head(name="First differing token", meaning="index in the output"),
+    Head(name="Margin there", unit="log-odds", meaning="the greater of both runs' margins; none: there was no rival"),
+    Head(name="Class", number=False),
+)
+
+
+def info(frames: Frames) -> SectionInfo:
+    """Mismatches, BUGs first, and alarms of contradicting counts."""
+    labels = labels_of(frames.results)
+    promised = [result for result in frames.results if result.claim_holds is not None]
+    pairs = [(result, mismatch) for result in promised for mismatch in result.identity.mismatches]
+    pairs.sort(key=lambda pair: pair[1].verdict != "BUG")
+    alarms = [(result, alarm) for result in frames.results for alarm in result.alarms]
+    parts: list[Part] = []
+    if pairs:
+        rows = tuple(row(result, mismatch, labels) for result, mismatch in pairs[:MOST_ROWS])
+        omitted = max(0, len(pairs) - MOST_ROWS)
+        parts.append(Table(caption="Mismatches", heads=HEADS, groups=(("", rows),), omitted=omitted))
+    if alarms:
+        heads = tuple(Head(name=name, number=False) for name in ("Cell", "Task", "Method", "Alarm", "What"))
+        rows = tuple(
+            (
+                Value(result.cell.cell_id),
+                Value(labels.task[result.cell.cell_id]),
+                Value(labels.method[result.cell.cell_id]),
+                Value(alarm.kind, flag="alarm"),
+                Value(visible(alarm.message)),
+            )
+            for result, alarm in alarms[:MOST_ROWS]
+        )
+        omitted = max(0, len(alarms) - MOST_ROWS)
+        parts.append(Table(caption="Contradicting counts", heads=heads, groups=(("", rows),), omitted=omitted))
+    compared = sum(result.identity.n_checked for result in promised)
+    limits = ", ".join(f"{dtype} {limit:g}" for dtype, limit in NEAR_TIE.items())
+    lead = (
+        f"{count(compared, 'generation')} of {count(len(promised), 'cell')} that promise identity were compared with "
+        f"draft-free ones token by token; {count(len(pairs), 'differs', 'differ')}. A near-tie has a margin that "
+        f"rounding in a batch of another shape can flip (log-odds up to: {limits}); anything else is a BUG."
+    )
+    groups = (Group(title="", parts=tuple(parts)),) if parts else ()
+    cuts = ("all mismatches are in report-data/prompts.csv (column verdict)",) if len(pairs) > MOST_ROWS else ()
+    return SectionInfo(key="identity", title="Identity, checked", lead=lead, groups=groups, cuts=cuts)
+
+
+def row(result: CellResult, mismatch: Mismatch, labels: Labels) -> tuple[Value, ...]:
+    """One mismatch."""
+    cell_id = result.cell.cell_id
+    return (
+        Value(labels.setting[cell_id]),
+        Value(labels.task[cell_id]),
+        Value(labels.method[cell_id]),
+        Value(str(result.cell.drafter.budget)),
+        Value(visible(mismatch.prompt_id, 60)),
+        Value(str(mismatch.step)),
+        Value(str(mismatch.index)),
+        Value(DASH if mismatch.margin is None else margin(mismatch.margin)),
+        Value(mismatch.verdict, flag="alarm" if mismatch.verdict == "BUG" else "warning"),
+    )
+
+
+def margin(value: float) -> str:
+    """A margin: small ones in powers of ten."""
+    return f"{value:.1e}" if 0 < value < 0.01 else number(value, 2)

@@ -1,0 +1,55 @@
+"""Which of several cells is better beyond doubt: its paired interval excludes the runner-up.
+
+Cells compete when they share setting, task and budget. One that failed its check (broken claim, alarms) cannot win.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from reports.frames import Frames
+from reports.labels import Labels
+from sweeps.aggregate import CellResult
+from sweeps.statistics import ratio_of_sums
+
+
+def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResult]]:
+    """Cells that may be compared with each other."""
+    groups = defaultdict(list)
+    for result in results:
+        cell = result.cell
+        if not cell.is_baseline and result.claim_holds is not False and not result.alarms:
+            key = (labels.setting[cell.cell_id], labels.task[cell.cell_id], cell.drafter.budget, cell.seed)
+            groups[key].append(result)
+    return list(groups.values())
+
+
+def nfe_winners(frames: Frames, labels: Labels) -> set[str]:
+    """Cells with the fewest forwards: the runner-up's NFE over theirs, paired by prompt, is above 1 at 95 %."""
+    winners = set()
+    for group in rivals(labels, frames.results):
+        ranked = sorted((r for r in group if r.nfe_reduction.value), key=lambda r: -(r.nfe_reduction.value or 0))
+        if len(ranked) > 1 and fewer_forwards(frames, ranked[0], ranked[1]):
+            winners.add(ranked[0].cell.cell_id)
+    return winners
+
+
+def fewer_forwards(frames: Frames, one: CellResult, other: CellResult) -> bool:
+    """Whether `one` needs fewer forwards than `other` over the prompts that both decoded."""
+    ours, theirs = (frames.rows[result.cell.cell_id].generations for result in (one, other))
+    both = sorted(ours.keys() & theirs.keys())
+    ratio = ratio_of_sums([theirs[i].counters.nfe for i in both], [ours[i].counters.nfe for i in both])
+    return ratio.low is not None and ratio.low > 1
+
+
+def throughput_winners(frames: Frames, labels: Labels) -> set[str]:
+    """Cells whose throughput ratio has a lower end above the upper end of every rival's, all gates passed."""
+    winners = set()
+    for group in rivals(labels, frames.results):
+        timed = [result for result in group if result.throughput.ratio.value is not None]
+        ranked = sorted(timed, key=lambda r: -(r.throughput.ratio.value or 0))
+        if len(ranked) < 2 or ranked[0].throughput.doubts:
+            continue
+        low, high = ranked[0].throughput.ratio.low, [rival.throughput.ratio.high for rival in ranked[1:]]
+        if low is not None and all(end is not None and end < low for end in high):
+            winners.add(ranked[0].cell.cell_id)
+    return winners
