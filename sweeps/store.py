@@ -54,6 +54,11 @@ class RunDir:
         return self.root / "report.html"
 
     @property
+    def report_data(self) -> Path:
+        """The complete rows behind the page."""
+        return self.root / "report-data"
+
+    @property
     def lock(self) -> Path:
         """Who is driving."""
         return self.root / "lock"
