@@ -162,7 +162,7 @@ def _why(kind: ItemKind, wanted: int, absent: list[int], again: int, to_do: int,
         reasons.append(f"{fewer} {word} have fewer than {job.repeats} repeats")
     new = to_do - again - fewer
     if new and new == wanted:
-        reasons.append(f"{wanted} {word}: not run yet")
+        reasons.append(f"{wanted} {word} not run yet")
     elif new:
         reasons.append(f"{new} of {wanted} {word} are missing")
     return reasons

@@ -93,12 +93,15 @@ def totals(result: Forecast) -> str:
         failed = sum(cell.failed for cell in result.cells)
         again = f"; {failed} failed prompts are not asked again without --retry-failed" if failed else ""
         return f"{cells}: nothing to do in {escape(result.directory)}{again}"
+    bound = "about" if any(c.forwards and c.forwards_from != "upper bound" for c in result.cells) else "at most"
     return (
-        f"{cells}, {to_do} with something to do: {result.items} work items, at most {result.forwards:,} forwards, "
+        f"{cells}, {to_do} with something to do: {result.items} work items, {bound} {result.forwards:,} forwards, "
         f"{result.model_loads} model loads on {result.workers} workers, into {escape(result.directory)}"
     )
 
 
 def number(value: object) -> str:
-    """A value as people write it: 1.0 is 1, 0.05 stays."""
+    """A value as people write it: 1.0 is 1, 0.05 stays; several are joined."""
+    if isinstance(value, tuple):
+        return " or ".join(map(number, value))
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -73,7 +73,7 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
     repeats = 0
     for point in _points(spec, facts):
         rule = _rule(spec, point)
-        gone = _impossible(point, facts) if rule is None else ({}, f"exclude[{rule}] says so")
+        gone = _impossible(point, facts) if rule is None else (dict(spec.exclude[rule]), f"exclude[{rule}]")
         if rule is not None:
             matched.add(rule)
         if gone is not None:

@@ -112,7 +112,8 @@ def test_exclude_takes_what_matches_every_axis_of_a_rule(tmp_path: Path) -> None
     text += "exclude: [{drafter: ssd, budget: 8}, {drafter: [none, spot], budget: [4]}, {budget: 20}]\n"
     expansion = expand(load(tmp_path, text), facts(spot=MODEL))
     assert [row[:2] for row in rows(expansion)] == [("none", 0), ("ssd", 4), ("spot", 8)]
-    assert [(d.reason, d.count) for d in expansion.dropped] == [("exclude[0] says so", 1), ("exclude[1] says so", 1)]
+    assert [(d.reason, d.count) for d in expansion.dropped] == [("exclude[0]", 1), ("exclude[1]", 1)]
+    assert expansion.dropped[1].axes == {"drafter": ("none", "spot"), "budget": (4,)}
     assert expansion.notes == ("exclude[2] matches no cell",)
 
 
