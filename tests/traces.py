@@ -36,7 +36,9 @@ class OrderedTarget(ToyTarget):
     What a stale distribution says of any other position is therefore noise.
     """
 
-    next_position: Callable[[tuple[int, ...], int], int] = staticmethod(lambda filled, length: min(set(range(length)) - {*filled}))
+    next_position: Callable[[tuple[int, ...], int], int] = staticmethod(
+        lambda filled, length: min(set(range(length)) - {*filled})
+    )
 
     def row(self, prefix: tuple[int, ...], block: tuple[int, ...]) -> Tensor:
         """Logits of one block copy."""

@@ -78,7 +78,7 @@ def test_any_flipped_bit_is_refused(trace, data):
     content = bytearray(encode_trace(trace))
     at = data.draw(st.integers(0, len(content) - 1))
     content[at] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(ValueError, match="^trace"):
+    with pytest.raises(ValueError, match=r"^trace"):
         decode_trace(bytes(content))
 
 
@@ -86,20 +86,20 @@ def test_any_flipped_bit_is_refused(trace, data):
 @given(data=st.data())
 def test_any_truncation_is_refused(trace, data):
     content = encode_trace(trace)
-    with pytest.raises(ValueError, match="^trace"):
+    with pytest.raises(ValueError, match=r"^trace"):
         decode_trace(content[: data.draw(st.integers(0, len(content) - 1))])
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04" * 30, b'{"format": "trace"}' * 9])
 def test_foreign_files_are_refused(content):
-    with pytest.raises(ValueError, match="trace: not a file of this kind"):
+    with pytest.raises(ValueError, match="not a file of this kind"):
         decode_trace(content)
 
 
 def test_another_version_is_refused(trace):
     content = bytearray(encode_trace(trace))
     struct.pack_into("<I", content, len(MAGIC), VERSION + 1)
-    with pytest.raises(ValueError, match=f"version is {VERSION + 1}: allowed is {VERSION}"):
+    with pytest.raises(ValueError, match="version is 2: allowed is 1"):
         decode_trace(bytes(content))
 
 
