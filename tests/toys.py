@@ -193,22 +193,20 @@ class WrongDrafter:
 
 @dataclass
 class KnowingDrafter:
-    """Drafts the true future as a chain, read from commits recorded before (block-relative, in order)."""
+    """Drafts the true future as a chain, from the commits of each block, recorded before."""
 
-    future: list[Commit]
+    futures: list[list[Commit]]
     budget: int = 4
 
     def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        done = len(stale.fill_order) + 1
         state, path, paths = root, (), []
-        coming = iter(self.future)
-        for commit in coming:  # the future begins after the known commit
-            if commit.position == known and root.tokens[known] == commit.token:
+        for future in self.futures:
+            if all(root.tokens[commit.position] == commit.token for commit in future[:done]):
+                for commit in future[done : done + min(self.budget, len(root.open) - 1)]:
+                    state, path = state.fill(commit), (*path, commit)  # type: ignore[assignment]
+                    paths.append(path)
                 break
-        for commit in coming:
-            if len(paths) == self.budget or len(state.open) < 2 or commit.position not in state.open:
-                break
-            state, path = state.fill(commit), (*path, commit)  # type: ignore[assignment]
-            paths.append(path)
         return tree_of(root, paths)
 
 
