@@ -26,6 +26,7 @@ def run(
     prompts, or an output that differs from draft-free decoding by more than rounding explains; 130 interrupted.
     """
     from orchestrator.driver import run_plan
+    from orchestrator.finish import finish
     from orchestrator.pools import make_pool
     from orchestrator.prepare import prepare
     from orchestrator.progress import make_progress
@@ -47,4 +48,4 @@ def run(
             retry_failed=retry_failed,
             accept_changes=accept_changes,
         )
-    return outcome.exit_code
+    return finish(directory, outcome)

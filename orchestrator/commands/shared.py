@@ -37,12 +37,13 @@ def run_directory(out: Path | None, name: str) -> RunDir:
 
 
 def existing_run(folder: Path) -> RunDir:
-    """The run in a folder. Raises ValueError when there is none."""
+    """The run in a folder, or of that name below `runs/`. Raises ValueError when there is none."""
     from sweeps.belongs import read_spec
 
-    if not folder.is_dir():
-        raise ValueError(f"no run directory {folder}")
-    run = RunDir(folder)
+    default = Path("runs") / folder
+    if not folder.is_dir() and not default.is_dir():
+        raise ValueError(f"no run directory {folder}, and no {default}")
+    run = RunDir(folder if folder.is_dir() else default)
     read_spec(run)
     return run
 

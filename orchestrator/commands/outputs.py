@@ -1,0 +1,47 @@
+"""`spot report`, `spot export`: pages and rows from the files of a run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orchestrator.commands.shared import existing_run
+
+FORMATS = ("csv", "json", "parquet")
+
+run_argument = click.argument("run", type=click.Path(path_type=Path))
+
+
+@click.command()
+@run_argument
+def report(run: Path) -> None:
+    """Write the report of RUN (a run directory, or the name of one below runs/) and print its path."""
+    from reports.render import render
+
+    click.echo(render(existing_run(run).root))
+
+
+@click.command()
+@run_argument
+@click.option("--prompts", is_flag=True, help="One row a prompt instead of one a cell.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+def export(run: Path, output: Path | None, **options: Any) -> None:
+    """Write the rows of RUN for pandas and others; undefined is empty or null, never NaN.
+
+    The columns are described in RUN/report-data/columns.md, which the report brings along.
+    """
+    from reports.export import encoded
+    from reports.export import export as write
+    from reports.frames import load
+
+    folder, prompts = existing_run(run).root, options["prompts"]
+    suffix = output.suffix.lstrip(".") if output is not None else ""
+    kind: Any = options["kind"] or (suffix if suffix in FORMATS else "csv")
+    if output is not None:
+        click.echo(write(folder, prompts=prompts, format=kind, out=output))
+        return
+    if kind == "parquet":
+        raise click.UsageError("parquet goes to a file: give -o FILE")
+    frames = load(folder)
+    click.echo(encoded(frames.prompts if prompts else frames.cells, kind).decode(), nl=kind == "json")

@@ -1,0 +1,33 @@
+"""Whether outputs that promise to equal draft-free decoding do: the last word of a run, and its exit code.
+
+Cheaper than a report: records are compared token for token, nothing is estimated. A near-tie, which rounding explains,
+is shown in the report with its margin and is no reason to fail; anything else is.
+"""
+
+from collections.abc import Iterator
+
+from sweeps.belongs import read_history, read_jobs
+from sweeps.claims import claim_of
+from sweeps.identity import compare
+from sweeps.laws import count_alarms
+from sweeps.merge import NO_ROWS, merge_all
+from sweeps.results import load_results
+from sweeps.store import RunDir
+
+
+def broken_promises(run: RunDir) -> Iterator[str]:
+    """One line for each cell whose output or counts cannot be right."""
+    digests = {start.code_digest for start in read_history(run).starts}
+    rows = merge_all(load_results(run, code_digests=digests).results)
+    for job in read_jobs(run):
+        cell = job.cell
+        own, draft_free = rows.get(job.cell_id, NO_ROWS), rows.get(cell.baseline().cell_id, NO_ROWS)
+        name = f"{job.cell_id[:10]} ({cell.drafter.name} on {cell.target.name}, {cell.task.name})"
+        alarms = (*own.alarms, *count_alarms(cell, own, draft_free))
+        for alarm in alarms[:1]:
+            more = f" (and {len(alarms) - 1} more alarms)" if len(alarms) > 1 else ""
+            yield f"cell {name}: {alarm.kind}: {alarm.message}{more}"
+        identity = compare(own.generations, draft_free.generations, dtype=cell.target.dtype)
+        if identity.bugs and claim_of(cell).promises_identity and not cell.is_baseline:
+            checked = f"{identity.bugs} of {identity.n_checked} prompts"
+            yield f"cell {name}: {checked} differ from draft-free decoding by more than rounding explains"
