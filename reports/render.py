@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from reports import charts
 from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, documentation
+from reports.export import encoded
 from reports.frames import Frames, load
 from reports.model import Chart, Head, SectionInfo, Table, Value
 from reports.sections import SECTIONS
@@ -26,8 +27,8 @@ def render(run_dir: Path) -> Path:
     frames = load(run_dir)
     run = RunDir(run_dir)
     data = run.report_data
-    atomic_write(data / "cells.csv", csv(frames.cells))
-    atomic_write(data / "prompts.csv", csv(frames.prompts))
+    atomic_write(data / "cells.csv", encoded(frames.cells, "csv"))
+    atomic_write(data / "prompts.csv", encoded(frames.prompts, "csv"))
     columns = f"# cells.csv\n\n{documentation(CELL_COLUMNS)}\n\n# prompts.csv\n\n{documentation(PROMPT_COLUMNS)}\n"
     atomic_write(data / "columns.md", columns.encode())
     atomic_write(run.report, page(frames).encode())
@@ -87,9 +88,3 @@ def numbers(chart: Chart) -> Table:
 def data_uri(text: str) -> str:
     """`text` as a link that a browser saves without asking any server."""
     return f"data:text/plain;charset=utf-8;base64,{b64encode(text.encode()).decode()}"
-
-
-def csv(frame: Any) -> bytes:
-    """A frame as CSV; undefined is empty."""
-    text: str = frame.to_csv(index=False, lineterminator="\n")
-    return text.encode("utf-8", "backslashreplace")

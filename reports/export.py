@@ -1,0 +1,45 @@
+"""Rows for pandas users: one a cell or one a prompt, as CSV, JSON or Parquet, with the columns of `reports.columns`.
+
+Undefined is an empty field in CSV, null in JSON and Parquet; never NaN or infinity.
+"""
+
+import io
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+import pandas as pd
+
+from reports.frames import load
+from sweeps.store import atomic_write
+
+Format = Literal["csv", "json", "parquet"]
+
+
+def export(run_dir: Path, *, prompts: bool = False, format: Format = "csv", out: Path) -> Path:
+    """Write the rows of a run to `out` and return it.
+
+    Raises ValueError when `run_dir` is no run directory or `format` is unknown, OSError when `out` cannot be written.
+    """
+    if format not in get_args(Format):
+        raise ValueError(f"format is {format!r}: allowed is {' | '.join(get_args(Format))}")
+    frames = load(run_dir)
+    atomic_write(out, encoded(frames.prompts if prompts else frames.cells, format))
+    return out
+
+
+def encoded(frame: pd.DataFrame, format: Format) -> bytes:
+    """A frame in a format."""
+    if format == "parquet":
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        return buffer.getvalue()
+    if format == "json":
+        return msgspec.json.format(msgspec.json.encode(plain(frame)), indent=1)
+    return frame.to_csv(index=False, lineterminator="\n").encode("utf-8", "backslashreplace")
+
+
+def plain(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows as dicts of plain values, None where undefined."""
+    columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame.columns]
+    return [dict(zip(frame.columns, values, strict=True)) for values in zip(*columns, strict=True)]
