@@ -49,6 +49,11 @@ class RunDir:
         return self.root / "mlflow.db"
 
     @property
+    def mlflow_lock(self) -> Path:
+        """Held while the mirror is written."""
+        return self.root / "mlflow.lock"
+
+    @property
     def report(self) -> Path:
         """The page."""
         return self.root / "report.html"

@@ -1,0 +1,216 @@
+"""The MLflow mirror of a run: the only module that imports mlflow, and only when there is something to write.
+
+Results are files before any of this happens, so nothing here can lose one: what goes wrong is an outcome with one line,
+and a later `sync` fills the gaps.
+"""
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from orchestrator.tracking_mirror import Experiment, Found, Written, mirror
+from orchestrator.tracking_rows import RunRow, safe_name
+from orchestrator.tracking_uri import Location, location, shown, unreachable
+from sweeps.aggregate import aggregate_all
+from sweeps.belongs import read_history, read_jobs, read_spec
+from sweeps.merge import merge_all
+from sweeps.results import load_results
+from sweeps.store import RunDir
+
+PARAMS_A_BATCH = 100
+PAGE = 1000
+LOCK_SECONDS = 60.0
+LONGEST_MESSAGE = 300
+SETTINGS = {  # a dead server must cost seconds, not minutes; and nothing is told to anybody else
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "4",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorOutcome:
+    """How a sync ended. `failed` says that the mirror is incomplete, and `message` how it went, in one line."""
+
+    status: Literal["written", "unchanged", "failed"]
+    uri: str
+    message: str
+    written: int = 0
+    unchanged: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is missing in the mirror."""
+        return self.status == "failed"
+
+
+def sync(run_dir: Path, tracking_uri: str = "") -> MirrorOutcome:
+    """Bring the mirror of a run up to date; cells that are there already with the same result are left alone.
+
+    Raises ValueError, before anything is contacted, when `run_dir` is no run directory or the URI cannot work.
+    """
+    run = RunDir(run_dir)
+    spec, history, jobs = read_spec(run), read_history(run), read_jobs(run)
+    place = location(run_dir, tracking_uri, spec.tracking_uri)
+    reason = unreachable(place.uri)
+    if reason:
+        return failure(place, f"nothing answers there ({reason})")
+    loaded = load_results(run, code_digests={start.code_digest for start in history.starts})
+    results = aggregate_all(jobs, merge_all(loaded.results))
+    try:
+        with settings(), locked(run, place):
+            return outcome(place, mirror(MlflowStore(place), run, spec, history, results))
+    except Exception as error:  # whatever a tracking store raises: the results are safe, and one line is enough
+        return failure(place, f"{type(error).__name__}: {error}")
+
+
+def outcome(place: Location, written: Written) -> MirrorOutcome:
+    """The outcome of a mirroring that came to its end."""
+    notes = (*place.notes, *written.notes)
+    if written.trouble:
+        return failure(place, written.trouble, notes)
+    waiting = f", {written.waiting} without results yet" if written.waiting else ""
+    return MirrorOutcome(
+        status="written" if written.written else "unchanged",
+        uri=shown(place.uri),
+        message=f"{written.written} cells written, {written.unchanged} were there already{waiting}",
+        written=written.written,
+        unchanged=written.unchanged,
+        notes=notes,
+    )
+
+
+def failure(place: Location, reason: str, notes: tuple[str, ...] = ()) -> MirrorOutcome:
+    """The outcome of a mirroring that did not; its message is one bounded line."""
+    line = " ".join(reason.split())[:LONGEST_MESSAGE]
+    message = f"MLflow mirror incomplete at {shown(place.uri)}: {line}; results are safe, `spot sync` tries again"
+    return MirrorOutcome(status="failed", uri=shown(place.uri), message=message, notes=notes or place.notes)
+
+
+@contextmanager
+def locked(run: RunDir, place: Location) -> Iterator[None]:
+    """One writer a run and a sqlite file: the first use of a fresh store by two processes breaks it."""
+    paths = {run.mlflow_lock}
+    if place.database is not None:
+        place.database.parent.mkdir(parents=True, exist_ok=True)
+        paths.add(place.database.with_name(f"{place.database.name}.lock"))
+    with ExitStack() as stack:
+        for path in sorted(paths):
+            lock(stack.enter_context(path.open("w")), path)
+        yield
+
+
+def lock(file: Any, path: Path) -> None:
+    """Take the lock of an open file, waiting for another sync to end. Raises TimeoutError."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"another sync has held {path} for {LOCK_SECONDS:.0f} s") from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Our settings of mlflow, and its talk kept down, for as long as we use it."""
+    before = {name: os.environ.get(name) for name in SETTINGS}
+    loggers = {name: logging.getLogger(name) for name in ("alembic", "mlflow", "urllib3")}
+    levels = {name: logger.level for name, logger in loggers.items()}
+    os.environ.update(SETTINGS)
+    for logger in loggers.values():
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        for name, logger in loggers.items():
+            logger.setLevel(levels[name])
+
+
+class MlflowStore:
+    """A tracking store through MLflow's client, every id explicit: no ambient run or experiment is used."""
+
+    def __init__(self, place: Location) -> None:
+        from mlflow.tracking import MlflowClient
+
+        self._place = place
+        self._client = MlflowClient(tracking_uri=place.uri)
+
+    def experiment(self, name: str) -> Experiment | None:
+        """The experiment of this name, also a deleted one."""
+        found = self._client.get_experiment_by_name(name)
+        return None if found is None else experiment_of(found)
+
+    def create_experiment(self, name: str) -> Experiment:
+        """Make an experiment; beside a sqlite file it keeps its artifacts there."""
+        artifacts = (self._place.artifacts / safe_name(name)).as_uri() if self._place.artifacts else None
+        made = self._client.create_experiment(name, artifact_location=artifacts)
+        return experiment_of(self._client.get_experiment(made))
+
+    def runs(self, experiment_id: str, sweep_id: str) -> list[Found]:
+        """All active runs that carry this sweep id, page by page."""
+        found: list[Found] = []
+        token = None
+        while True:
+            query = f"tags.sweep_id = '{sweep_id}'"
+            page = self._client.search_runs([experiment_id], query, max_results=PAGE, page_token=token)
+            found += [Found(run_id=run.info.run_id, tags=dict(run.data.tags)) for run in page]
+            token = page.token
+            if not token:
+                return found
+
+    def create_run(self, experiment_id: str, row: RunRow, tags: Mapping[str, str]) -> str:
+        """Make a finished run with a row's name, status and time; returns its id."""
+        made = self._client.create_run(experiment_id, start_time=row.time_ms, tags=dict(tags), run_name=row.name)
+        run_id: str = made.info.run_id
+        self._client.set_terminated(run_id, status=row.status, end_time=row.time_ms)
+        return run_id
+
+    def log(self, run_id: str, row: RunRow, tags: Mapping[str, str]) -> None:
+        """Write a row's params and metrics, and `tags`, in one batch (and one more for each further 100 params)."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        params = [Param(name, text) for name, text in row.params.items()]
+        for first in range(PARAMS_A_BATCH, len(params), PARAMS_A_BATCH):
+            self._client.log_batch(run_id, params=params[first : first + PARAMS_A_BATCH])
+        metrics = [Metric(name, value, row.time_ms, 0) for name, value in row.metrics.items()]
+        labels = [RunTag(name, text) for name, text in tags.items()]
+        self._client.log_batch(run_id, metrics=metrics, params=params[:PARAMS_A_BATCH], tags=labels)
+
+    def delete(self, run_id: str) -> None:
+        """Delete a run (restorable)."""
+        self._client.delete_run(run_id)
+
+    def attach(self, run_id: str, path: Path, folder: str = "") -> None:
+        """Store a file with a run."""
+        self._client.log_artifact(run_id, str(path), folder or None)
+
+    def attach_text(self, run_id: str, name: str, text: str) -> None:
+        """Store a text with a run."""
+        self._client.log_text(run_id, text, name)
+
+
+def experiment_of(found: Any) -> Experiment:
+    """Our view of an experiment."""
+    return Experiment(
+        experiment_id=found.experiment_id, active=found.lifecycle_stage == "active", artifacts=found.artifact_location
+    )

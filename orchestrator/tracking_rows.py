@@ -1,0 +1,120 @@
+"""What the mirror holds of a cell: params, metrics and tags as plain values, under names that any MLflow accepts.
+
+Names are mapped one to one: a name of letters, digits, `_`, `-` and `.` stays, any other gets its unsafe characters
+replaced and a digest of the whole added. Undefined metrics are left out and marked, never sent as NaN or infinity.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from reports.columns import AXES, CELL_COLUMNS
+from sweeps.aggregate import CellResult
+from sweeps.cell import canonical_json, digest_of
+
+LONGEST_NAME = 120
+LONGEST_VALUE = 480  # older servers take 500 characters
+PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+HASHED = re.compile(r".*\.h[0-9a-f]{10}")
+AXIS_NAMES = frozenset(column.name for column in AXES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run of the mirror. `cut` maps each param that was too long to its full value; times are milliseconds."""
+
+    name: str
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    cut: dict[str, str]
+    status: str
+    time_ms: int
+
+
+def safe_name(name: str) -> str:
+    """A name that MLflow accepts, the same for the same name, different for different ones."""
+    if PLAIN.fullmatch(name) and not HASHED.fullmatch(name) and len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:10]
+    return f"{re.sub(r'[^A-Za-z0-9_-]+', '_', name)[:LONGEST_NAME]}.h{digest}"
+
+
+def safe_value(value: str) -> str:
+    """A value that MLflow accepts: NUL made visible, long text cut with its length and digest."""
+    value = value.encode("utf-8", "backslashreplace").decode().replace("\0", "\u2400")
+    if len(value) <= LONGEST_VALUE:
+        return value
+    digest = hashlib.sha256(value.encode()).hexdigest()[:16]
+    return f"{value[: LONGEST_VALUE - 60]}... ({len(value)} characters, sha256 {digest})"
+
+
+def params_of(values: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Safe params, and the full texts of those that were cut."""
+    texts = {
+        safe_name(name): value if isinstance(value, str) else canonical_json(value) for name, value in values.items()
+    }
+    params = {name: safe_value(text) for name, text in texts.items()}
+    return params, {name: text for name, text in texts.items() if params[name] != text}
+
+
+def metrics_of(values: Mapping[str, float | None]) -> tuple[dict[str, float], list[str]]:
+    """Safe finite metrics, with `<name>.valid` = 0 for each undefined one, and the names of those."""
+    metrics: dict[str, float] = {}
+    invalid = []
+    for name, value in values.items():
+        safe = safe_name(name)
+        if value is None or not math.isfinite(value):
+            metrics[f"{safe}.valid"] = 0.0
+            invalid.append(safe)
+        else:
+            metrics[safe] = float(value)
+    return metrics, invalid
+
+
+def row_of(result: CellResult, sweep_id: str) -> RunRow:
+    """The child run of a cell."""
+    cell = result.cell
+    axes = {column.name: column.read(result) for column in AXES}
+    params, cut = params_of({**axes, **dict(flat("", msgspec.to_builtins(cell)))})
+    numbers = {
+        column.name: column.read(result)
+        for column in CELL_COLUMNS
+        if column.kind != "text" and column.name not in AXIS_NAMES and not column.path.startswith("cell.")
+    }
+    metrics, invalid = metrics_of(numbers)
+    tags = {
+        "sweep_id": sweep_id,
+        "cell_id": cell.cell_id,
+        "result_digest": digest_of(msgspec.to_builtins(result)),
+        "claim": result.claim,
+        "complete": str(result.n == result.n_expected).lower(),
+        "how": result.nfe.how,
+    }
+    if invalid:
+        tags["invalid_metrics"] = safe_value(", ".join(invalid))
+    budget = "" if cell.is_baseline else f" D{cell.drafter.budget}"
+    name = f"{cell.task.name} {cell.drafter.name}{budget} T{cell.decode.temperature:g} {cell.target.name}"
+    return RunRow(
+        name=safe_value(name)[:200],
+        params=params,
+        metrics=metrics,
+        tags=tags,
+        cut=cut,
+        status="FAILED" if result.n_failed or not result.n else "FINISHED",
+        time_ms=int(result.finished_at * 1000),
+    )
+
+
+def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of nested dicts, named by their path."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from flat(f"{path}.{name}" if path else str(name), inner)
+    else:
+        yield path, value
