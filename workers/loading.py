@@ -3,14 +3,24 @@
 A worker keeps one target at a time (two may not fit beside each other) and every drafter and task it has made.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
+from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec, check
 from workers.catalog import DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter
 from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.base import Target
 from workers.tasks.base import Task
+
+Entry = TypeVar("Entry")
+
+
+def named(table: Mapping[str, Entry], name: str, where: str) -> Entry:
+    """The entry of a table. Raises ValueError naming the field, its value and what is allowed."""
+    check(name in table, where, name, " | ".join(table))
+    return table[name]
 
 
 @dataclass(slots=True)
@@ -29,9 +39,7 @@ class Loaded:
         if self.target is not None and key == self.target_key:
             return self.target
         self.target = None  # before the next one is loaded: two may not fit
-        entry = FAMILIES.get(spec.family)
-        if entry is None:
-            raise ValueError(f"target {spec.name}: family is {spec.family!r}: allowed is {' | '.join(FAMILIES)}")
+        entry = named(FAMILIES, spec.family, f"target {spec.name}: family")
         target: Target = resolve(entry.loader)(spec, device=self.device)
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:
@@ -46,7 +54,7 @@ class Loaded:
         """
         key = spec, block_length
         if key not in self.drafters:
-            entry = DRAFTERS[spec.kind]
+            entry = named(DRAFTERS, spec.kind, f"drafter {spec.name}: kind")
             if entry.needs_order_model and spec.digest:
                 found = inspect_order_model(find_order_model(spec.checkpoint)).digest
                 if found != spec.digest:
@@ -57,7 +65,8 @@ class Loaded:
     def get_task(self, spec: TaskSpec) -> Task:
         """The task of `spec`. Raises ValueError when its data are not those of a digest that it names."""
         if spec not in self.tasks:
-            task: Task = resolve(TASKS[spec.kind].factory)(spec)
+            entry = named(TASKS, spec.kind, f"task {spec.name}: kind")
+            task: Task = resolve(entry.factory)(spec)
             if spec.digest and task.data_digest != spec.digest:
                 raise ValueError(f"task {spec.name}: data have digest {task.data_digest}, the cell says {spec.digest}")
             self.tasks[spec] = task

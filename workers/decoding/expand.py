@@ -126,9 +126,8 @@ def grow(
         floor = max(gamma, pool[-1].mass if len(pool) == budget else 0.0)
         floor = max(floor, level_floor(level, offers_BL2, budget, depth if merge_states else 1))
         children = children_of(level, offers_BL2, ids_L2, floor, merge_states)
-        pool = sorted([*pool, *(child for child in children if child.mass >= gamma)], key=lambda node: node.key)[
-            :budget
-        ]
+        pool += [child for child in children if child.mass >= gamma]
+        pool = sorted(pool, key=lambda node: node.key)[:budget]
         level = [node for node in pool if len(node.name) == depth]
     return tree_of(root, pool, calls)
 

@@ -1,7 +1,5 @@
 """The decoder on a real architecture with a real prefix cache: float64, random weights, against the naive decoder."""
 
-from pathlib import Path
-
 import pytest
 
 from sweeps.spec import DecodeSpec

@@ -1,5 +1,6 @@
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from workers import catalog
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.drafters.none import NoDrafter
+from workers.models.facts import OrderConfig
+from workers.models.order_model import OrderModel, save_order_model
 from workers.replay.trace import decode_trace
 from workers.runner import Runner
 
@@ -139,6 +142,24 @@ def test_an_unknown_family_is_named(change: dict[str, str]) -> None:
     (failure,) = Runner().run(item(cell=cell), cell).failures
     assert f"family is {change['family']!r}" in failure.message
     assert "SDARForCausalLM" in failure.message
+
+
+def test_another_order_model_than_the_cell_names_fails_the_item_by_name(tmp_path: Path) -> None:
+    digest = save_order_model(OrderModel(OrderConfig(block_length=8, width=16, heads=2, feedforward=16)), tmp_path)
+    drafter = DrafterSpec(name="spot", kind="spot", checkpoint=str(tmp_path), digest=digest)
+    good, bad = (replace(CELL, drafter=replace(drafter, digest=each)) for each in (digest, "f" * 64))
+    assert not Runner().run(item(cell=good, last=1), good).failures
+    (failure,) = Runner().run(item(cell=bad, last=1), bad).failures
+    assert failure.message == f"drafter spot: weights have digest {digest}, the cell says {'f' * 64}"
+
+
+def test_an_unknown_drafter_or_task_is_named() -> None:
+    for cell, start in (
+        (replace(CELL, drafter=DrafterSpec(name="x", kind="spto")), "drafter x: kind is 'spto': allowed is none | ssd"),
+        (replace(CELL, task=replace(CELL.task, kind="gsm")), "task toy: kind is 'gsm': allowed is tiny-arith | "),
+    ):
+        (failure,) = Runner().run(item(cell=cell), cell).failures
+        assert failure.message.startswith(start)
 
 
 @pytest.mark.parametrize("kind", ["decode", "timing", "trace"])
