@@ -139,4 +139,4 @@ def _read(run: RunDir, name: str, kind: type[T]) -> T:
     except FileNotFoundError:
         raise ValueError(f"{run.root} is no run directory: {path.name} is missing") from None
     except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"{path} cannot be read ({error}): restore it or choose another directory") from None
