@@ -8,11 +8,12 @@ filled before.
 """
 
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sweeps.spec import TaskSpec
 from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+from workers.tasks.numbers import score_number
 
 NAMES = ("Ana", "Ben", "Eva", "Ida", "Leo", "Max", "Sam", "Tom")
 ITEMS = ("cups", "eggs", "hats", "keys", "nuts", "pens", "pins", "toys")
@@ -48,7 +49,6 @@ CLOSES = (
     "In all {r} {items} are left.",
 )
 FORM_WEIGHTS = (0.55, 0.25, 0.12, 0.08)
-_FINAL = re.compile(r"####\s*([-+]?\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class TinyArith:
         seen: set[str] = set()
         while len(seen) < limit:
             problem = draw_problem(rng)
-            text, solution = question(problem, rng), answer(problem, rng)
             if split_of(problem.key) != split or problem.key in seen:
                 continue
+            text, solution = question(problem, rng), answer(problem, rng)
             identity = f"tiny-arith/{split}/{seed}/{len(seen)}"
             seen.add(problem.key)
             yield Prompt(id=identity, text=text, gold=str(problem.results[-1])), solution
@@ -151,9 +151,15 @@ class TinyArith:
         return tuple(prompt for prompt, _ in self.examples(split=split, limit=count, seed=seed))
 
     def score(self, prompt: Prompt, text: str) -> Score:
-        """Correct when the number after the last `####` is the gold number."""
-        found = _FINAL.findall(text)
-        if not found:
-            return Score(correct=False, reason="no number after ####", extracted=None)
-        correct = int(found[-1]) == int(prompt.gold)
-        return Score(correct=correct, reason="equal" if correct else f"expected {prompt.gold}", extracted=found[-1])
+        """Correct when the number that the text states, after `####`, is the gold number."""
+        return score_number(prompt.gold, text)
+
+
+def make(_spec: TaskSpec) -> TinyArith:
+    """The catalog's factory."""
+    return TinyArith()
+
+
+def digest(_spec: TaskSpec) -> str:
+    """The catalog's digest."""
+    return TinyArith().data_digest

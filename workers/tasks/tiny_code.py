@@ -13,7 +13,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sweeps.spec import TaskSpec
 from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+from workers.tasks.sandbox import run_tests
+from workers.tasks.texts import clean
 
 FUNCTIONS = ("bend", "calc", "fold", "grow", "join", "mix", "pack", "trim")
 ARGUMENTS = ("k", "m", "n", "p", "x", "y")
@@ -191,9 +194,9 @@ class TinyCode:
         seen: set[str] = set()
         while len(seen) < limit:
             problem = draw_problem(rng)
-            tests, solution = tests_of(problem, rng), answer(problem, rng)
             if split_of(problem.key) != split or problem.key in seen:
                 continue
+            tests, solution = tests_of(problem, rng), answer(problem, rng)
             identity = f"tiny-code/{split}/{seed}/{len(seen)}"
             seen.add(problem.key)
             gold = json.dumps({"entry_point": problem.function, "tests": tests})
@@ -206,8 +209,17 @@ class TinyCode:
 
     def score(self, prompt: Prompt, text: str) -> Score:
         """Correct when the extracted function passes every test of the prompt."""
-        from workers.tasks.sandbox import Limits, run_tests
-
+        gold = json.loads(prompt.gold)
         code = extract(text)
-        outcome = run_tests(code, json.loads(prompt.gold)["tests"], limits=Limits())
-        return Score(correct=outcome.passed, reason=outcome.reason, extracted=code)
+        outcome = run_tests(code, gold["tests"], names=(gold["entry_point"],))
+        return Score(correct=outcome.passed, reason=outcome.reason, extracted=clean(code))
+
+
+def make(_spec: TaskSpec) -> TinyCode:
+    """The catalog's factory."""
+    return TinyCode()
+
+
+def digest(_spec: TaskSpec) -> str:
+    """The catalog's digest."""
+    return TinyCode().data_digest

@@ -1,27 +1,29 @@
 """Training of the tiny block-diffusion targets: one function from a recipe to weights and a tokenizer.
 
-Short autoregressive warm start, then the block-diffusion loss at masked positions. Muon for the layers' matrices, AdamW
-for the embedding and the norms; products in bfloat16, weights and sums in float32. State is saved now and then, so a
-run can go on.
+The warm start is block diffusion with blocks of one position, all masked: autoregressive prediction, but asked of mask
+tokens as decoding does, so what it learns carries over. Then blocks get their full width and random masks. Muon for the
+layers' matrices, AdamW for embedding and norms; products in bfloat16, weights and sums in float32.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812  (its usual name)
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from workers.targets.layers import Body, dense_attention
+from workers.targets.layers import Body
 from workers.tasks.base import Prompt
 from workers.tasks.tiny_arith import TinyArith
 from workers.tasks.tiny_code import TinyCode
-from workers.training.block_diffusion import Batch, batches, bucket, noisy_batch
-from workers.training.recipes import TargetRecipe
+from workers.training.block_diffusion import Batch, Bucket, bfloat16_attention, bucket, draw, noisy_batch
+from workers.training.target_recipes import TargetRecipe
 from workers.training.tiny_tokenizer import ASSISTANT, BEGIN, END, MASK, USER, train_tokenizer
 
 TASKS: dict[str, TinyArith | TinyCode] = {"tiny-arith": TinyArith(), "tiny-code": TinyCode()}
@@ -30,9 +32,7 @@ SAVE_EVERY = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One training step: `phase` is `warm` or `diffusion`, `loss` is nats per learned position, `seconds` since the
-    start.
-    """
+    """One training step of the run; `phase` is `warm` or `diffusion`, `loss` is in nats per learned position."""
 
     phase: str
     step: int
@@ -43,72 +43,79 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Weights (float32), tokenizer and cost of a training run."""
+    """Weights (float32), tokenizer and cost of a training run; `loss` is the mean of the last steps' losses."""
 
+    recipe: TargetRecipe
     body: Body
     tokenizer: PreTrainedTokenizerFast
-    steps: int
+    loss: float
     seconds: float
-    final_loss: float
-
-
-def examples(recipe: TargetRecipe) -> dict[str, list[tuple[Prompt, str]]]:
-    """The training examples of each task of the recipe."""
-    return {
-        name: list(TASKS[name].examples(split="train", limit=recipe.examples_per_task, seed=recipe.seed))
-        for name in recipe.tasks
-    }
 
 
 def train_target(
     recipe: TargetRecipe, *, progress: Callable[[Progress], None] | None = None, resume: Path | None = None
 ) -> Trained:
-    """Train the recipe's target from nothing, or go on from the state file `resume`, which is also written to.
+    """Train the recipe's target from nothing, or go on from the state file `resume`, which is kept up to date.
 
-    Deterministic for one machine, library build and number of threads. Raises ValueError when `resume` holds another
-    recipe.
+    A step is a function of the recipe, the weights and its number alone, so a resumed run gives the weights of an
+    uninterrupted one. Deterministic for one machine, library build and number of threads. Raises ValueError when the
+    state file belongs to another recipe.
     """
-    torch.manual_seed(recipe.seed)
-    rng = torch.Generator().manual_seed(recipe.seed)
-    data = examples(recipe)
-    pairs = list(chain.from_iterable(data.values()))
+    pairs = list(chain.from_iterable(examples(recipe)))
     tokenizer = train_tokenizer(text for prompt, answer in pairs for text in (prompt.text, answer))
-    end_id, mask_id = (tokenizer.convert_tokens_to_ids(token) for token in (END, MASK))
-    buckets = bucket(_encoded(tokenizer, pairs), block_length=recipe.block_length, end_id=end_id)
+    mask_id, end_id = (tokenizer.convert_tokens_to_ids(token) for token in (MASK, END))
+    buckets = bucket(encoded(tokenizer, pairs), block_length=recipe.block_length, end_id=end_id)
+    torch.manual_seed(recipe.seed)
     body = Body(recipe.shape(len(tokenizer)))
     initialise(body)
-    started, loss = time.perf_counter(), 0.0
-    rows = batches(buckets, recipe.batch, rng)
-    plan: Sequence[tuple[str, int]] = (("warm", recipe.warm_start), ("diffusion", recipe.steps))
-    for phase, steps in plan:
-        optimizers = _optimizers(body, recipe)
-        for step in range(steps):
-            batch = noisy_batch(
-                next(rows),
-                block_length=1 if phase == "warm" else recipe.block_length,
-                copies=1 if phase == "warm" else recipe.copies,
-                full_mask=1.0 if phase == "warm" else recipe.full_mask,
-                mask_id=mask_id,
-                rng=rng,
-            )
-            scale = _rate_scale(step, steps, recipe, decays=phase == "diffusion")
-            loss = train_step(body, batch, optimizers, scale)
-            if progress:
-                seconds = time.perf_counter() - started
-                progress(Progress(phase=phase, step=step + 1, steps=steps, loss=loss, seconds=seconds))
+    run = _Run(recipe, body)
+    if resume and resume.exists():
+        run.restore(resume)
+    started, losses = time.perf_counter() - run.seconds, [0.0]
+    for step in range(run.step, recipe.warm_start + recipe.steps):
+        warm = step < recipe.warm_start
+        if step == recipe.warm_start:
+            run.fresh_optimizers()
+        batch = step_batch(recipe, buckets, step, mask_id)
+        losses.append(train_step(body, batch, run.optimizers, rate_scale(recipe, step)))
+        run.step, run.seconds = step + 1, time.perf_counter() - started
+        if progress:
+            phase, total = ("warm" if warm else "diffusion"), recipe.warm_start + recipe.steps
+            progress(Progress(phase=phase, step=step + 1, steps=total, loss=losses[-1], seconds=run.seconds))
+        if resume and run.step % SAVE_EVERY == 0:
+            run.save(resume)
+    last = losses[-50:]
     return Trained(
-        body=body.eval(),
-        tokenizer=tokenizer,
-        steps=recipe.warm_start + recipe.steps,
-        seconds=time.perf_counter() - started,
-        final_loss=loss,
+        recipe=recipe, body=body.eval(), tokenizer=tokenizer, loss=sum(last) / len(last), seconds=run.seconds
+    )
+
+
+def examples(recipe: TargetRecipe) -> Iterator[Iterator[tuple[Prompt, str]]]:
+    """The worked training examples of each task of the recipe."""
+    for name in recipe.tasks:
+        yield TASKS[name].examples(split="train", limit=recipe.examples_per_task, seed=recipe.seed)
+
+
+def step_batch(recipe: TargetRecipe, buckets: Sequence[Bucket], step: int, mask_id: int) -> Batch:
+    """The batch of a step; its randomness is the recipe's seed and the step's number."""
+    rng = torch.Generator().manual_seed(recipe.seed * 1_000_003 + step)
+    rows = draw(buckets, recipe.batch, rng)
+    if step < recipe.warm_start:
+        return noisy_batch(rows, block_length=1, copies=1, full_mask=1.0, mask_id=mask_id, rng=rng)
+    return noisy_batch(
+        rows,
+        block_length=recipe.block_length,
+        copies=recipe.copies,
+        full_mask=recipe.full_mask,
+        mask_id=mask_id,
+        rng=rng,
     )
 
 
 def train_step(body: Body, batch: Batch, optimizers: Sequence[torch.optim.Optimizer], scale: float) -> float:
     """One optimizer step at `scale` times the base rates; returns the loss in nats per learned position."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        hidden_BTH = body(batch.ids_BT, batch.positions_T, dense_attention(batch.visible_11TT))
+        hidden_BTH = body(batch.ids_BT, batch.positions_T, bfloat16_attention(batch.visible_TT))
         learned_BT = batch.labels_BT >= 0
         logits_XV = hidden_BTH[learned_BT] @ body.embed_tokens.weight.T
     loss = F.cross_entropy(logits_XV.float(), batch.labels_BT[learned_BT])
@@ -116,7 +123,7 @@ def train_step(body: Body, batch: Batch, optimizers: Sequence[torch.optim.Optimi
     nn.utils.clip_grad_norm_(body.parameters(), 1.0)
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = group["base_lr"] * scale
+            group["lr"] = group["base_rate"] * scale
         optimizer.step()
         optimizer.zero_grad()
     return loss.item()
@@ -131,31 +138,63 @@ def initialise(body: Body) -> None:
             nn.init.normal_(weight, std=weight.shape[1] ** -0.5 * narrow)
 
 
-def _optimizers(body: Body, recipe: TargetRecipe) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
-    matrices = [p for name, p in body.named_parameters() if p.dim() == 2 and "embed" not in name]
-    others = [p for name, p in body.named_parameters() if p.dim() != 2 or "embed" in name]
-    muon = torch.optim.Muon(
-        matrices, lr=recipe.muon_rate, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
-    )
-    adam = torch.optim.AdamW(others, lr=recipe.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
-    for optimizer in (muon, adam):
-        for group in optimizer.param_groups:
-            group["base_lr"] = group["lr"]
-    return muon, adam
+def rate_scale(recipe: TargetRecipe, step: int) -> float:
+    """Share of the base rates: each phase rises linearly; the second falls to zero over its last part."""
+    if step < recipe.warm_start:
+        return min(1.0, (step + 1) / recipe.rise)
+    step -= recipe.warm_start
+    return min(1.0, (step + 1) / recipe.rise, (recipe.steps - step) / max(1.0, recipe.decay * recipe.steps))
 
 
-def _rate_scale(step: int, steps: int, recipe: TargetRecipe, *, decays: bool) -> float:
-    rise = min(1.0, (step + 1) / recipe.rise)
-    fall = (steps - step) / max(1.0, recipe.decay * steps) if decays else 1.0
-    return min(rise, fall, 1.0)
-
-
-def _encoded(
-    tokenizer: PreTrainedTokenizerFast, pairs: Iterable[tuple[Prompt, str]]
+def encoded(
+    tokenizer: PreTrainedTokenizerFast, pairs: Sequence[tuple[Prompt, str]]
 ) -> Iterator[tuple[list[int], list[int]]]:
+    """Ids of each prompt in the chat template, and of its answer."""
     raw = tokenizer.backend_tokenizer
-    pairs = list(pairs)
     asked = raw.encode_batch([f"{BEGIN}{USER}{prompt.text}{ASSISTANT}" for prompt, _ in pairs])
     told = raw.encode_batch([answer for _, answer in pairs])
     for question, answer in zip(asked, told, strict=True):
         yield question.ids, answer.ids
+
+
+class _Run:
+    """What a training run changes: weights, optimizers, step and time spent. Its file is replaced in one rename."""
+
+    def __init__(self, recipe: TargetRecipe, body: Body) -> None:
+        self.recipe, self.body = recipe, body
+        self.step, self.seconds = 0, 0.0
+        self.fresh_optimizers()
+
+    def fresh_optimizers(self) -> None:
+        """Optimizers without history: at the start, and when the objective changes."""
+        matrices = [p for name, p in self.body.named_parameters() if p.dim() == 2 and "embed" not in name]
+        others = [p for name, p in self.body.named_parameters() if p.dim() != 2 or "embed" in name]
+        muon = torch.optim.Muon(
+            matrices, lr=self.recipe.muon_rate, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        )
+        adam = torch.optim.AdamW(others, lr=self.recipe.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
+        self.optimizers: tuple[torch.optim.Optimizer, ...] = (muon, adam)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["base_rate"] = group["lr"]
+
+    def save(self, path: Path) -> None:
+        state = {
+            "recipe": json.dumps(asdict(self.recipe)),
+            "step": self.step,
+            "seconds": self.seconds,
+            "body": self.body.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
+        partial = path.with_name(path.name + ".part")
+        torch.save(state, partial)
+        partial.replace(path)
+
+    def restore(self, path: Path) -> None:
+        state: dict[str, Any] = torch.load(path, weights_only=True)
+        if state["recipe"] != json.dumps(asdict(self.recipe)):
+            raise ValueError(f"{path}: the saved state belongs to another recipe than {self.recipe.name}")
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.body.load_state_dict(state["body"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
