@@ -124,7 +124,8 @@ class _Drive:
             except KeyboardInterrupt:
                 interrupted = True
             except (OSError, LockedError) as error:
-                message = f"{error}; stored results are whole, the same command goes on from there"
+                what = error.strerror if isinstance(error, OSError) and error.strerror else error
+                message = f"{what}; stored results are whole, the same command goes on from there"
             except ValueError as error:
                 self.tell("stopped", message=str(error))
                 raise

@@ -1,8 +1,8 @@
 """A runner without torch: its rows are a pure function of cell and prompt, and it misbehaves on request.
 
 The request is a JSON file named by the target's path (no part of a cell's identity): `log` is appended one line an
-execution, `seconds` is how long a prompt takes, `faults` maps a part of an item id to what goes wrong (once for each
-line already in `log` below `times`, always where `times` is absent).
+execution, `seconds` is how long a prompt takes, `faults` maps a part of an item id to what goes wrong (the
+first `times` times, always where `times` is absent).
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class FakeRunner:
         request = json.loads(Path(cell.target.path).read_text()) if cell.target.path else {}
         before = log_execution(request.get("log"), item.item_id)
         for part, fault in request.get("faults", {}).items():
-            if part in item.item_id and before < fault.get("times", 10**9):
+            if part in item.item_id and sum(part in line for line in before) < fault.get("times", 10**9):
                 broken = misbehave(fault["what"], item)
                 if broken is not None:
                     return broken
@@ -45,12 +45,12 @@ class FakeRunner:
         return answer(item, cell)
 
 
-def log_execution(path: str | None, item_id: str) -> int:
-    """Append a line; returns how often the item was in the log before."""
+def log_execution(path: str | None, item_id: str) -> list[str]:
+    """Append a line; returns the lines before."""
     if not path:
-        return 0
+        return []
     log = Path(path)
-    before = log.read_text().split().count(item_id) if log.exists() else 0
+    before = log.read_text().split() if log.exists() else []
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{item_id}\n".encode())
     os.close(descriptor)
