@@ -56,7 +56,7 @@ class TaskSpec:
 
     `kind` names the table entry (tiny-arith, tiny-code, humaneval, jsonl). The three field names and `answer` matter to
     `jsonl` only: `answer` says how gold and text are compared (number: the last number, gold after `####`; boxed:
-    mathematical equality; exact: equal strings).
+    mathematical equality; exact: equal strings), `instruction` is added to each prompt behind an empty line.
     """
 
     name: str
@@ -67,6 +67,7 @@ class TaskSpec:
     answer_field: str = "answer"
     id_field: str = ""
     answer: Literal["number", "boxed", "exact"] = "number"
+    instruction: str = ""
     digest: str = ""
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ that takes it too long is wrong with that reason. Never raises for any text; saf
 
 import atexit
 import contextlib
+import errno
 import json
 import re
 import subprocess
@@ -32,7 +33,7 @@ class Comparer:
         self._server: subprocess.Popen[str] | None = None
 
     def compare(self, gold: str, answer: str) -> tuple[bool, str]:
-        """Whether both are equal, and why not where there is more to say. Raises RuntimeError when it cannot start."""
+        """Whether both are equal, and why not where there is more to say. Raises OSError when it cannot start."""
         with self._lock:
             server = self._started()
             assert server.stdin is not None
@@ -69,7 +70,7 @@ class Comparer:
             assert self._server.stdout is not None
             if self._server.stdout.readline() != "ready\n":
                 self._end()
-                raise RuntimeError("math-verify could not start: is the package math-verify installed?")
+                raise OSError(errno.EIO, "math-verify could not start: is the package math-verify installed?")
         return self._server
 
     def _end(self) -> None:

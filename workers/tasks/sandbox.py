@@ -14,6 +14,7 @@ What stays possible is what the tests themselves accept, such as a result object
 """
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -36,8 +37,8 @@ _ROOT = str(Path(__file__).parents[2])
 _START = f"import sys; sys.path.insert(0, {_ROOT!r}); from workers.tasks.jail.supervisor import main; main()"
 
 
-class SandboxError(RuntimeError):
-    """The sandbox itself could not start or report: nothing is known about the code."""
+class SandboxError(OSError):
+    """The sandbox itself could not start or report: nothing is known about the code. Another try may well succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def _ask(request: dict[str, Any], without: tuple[str, ...], seconds: float) -> d
         ) as process:
             text = _exchange(process, json.dumps(request).encode() + b"\n", seconds)
     except OSError as error:
-        raise SandboxError(f"the sandbox could not start: {error}") from error
+        raise SandboxError(error.errno, f"the sandbox could not start: {error}") from error
     finally:
         _remove(folder)
     try:
@@ -124,7 +125,7 @@ def _ask(request: dict[str, Any], without: tuple[str, ...], seconds: float) -> d
         return reply
     except (ValueError, IndexError):
         how = f"{text[-500:].decode(errors='replace')!r}, status {process.returncode}"
-        raise SandboxError(f"the sandbox gave no verdict: {how}") from None
+        raise SandboxError(errno.EIO, f"the sandbox gave no verdict: {how}") from None
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:

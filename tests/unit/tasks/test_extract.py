@@ -45,7 +45,7 @@ FORMS = {
     "indented fence": "1. Solution:\n" + "".join(f"   {line}\n" for line in f"```python\n{SOLUTION}```".split("\n")),
     "tests in the second fence": f"```python\n{SOLUTION}```\nTests:\n```python\nassert total([2]) == 7\n```",
     "a draft in the first fence": f"```python\ndef total(numbers):\n    pass\n```\nNow:\n```python\n{SOLUTION}```",
-    "a wrong draft in the first": f"```python\ndef total(numbers):\n    return 0\n```\nFixed:\n```python\n{SOLUTION}```",
+    "a wrong draft in the first": f"```python\ndef total(numbers):\n    return 0\n```\nSo:\n```python\n{SOLUTION}```",
     "a draft that does not parse": f"```python\ndef total(numbers:\n```\n```python\n{SOLUTION}```",
     "a shell command first": f"```bash\npip install x\n```\n```python\n{SOLUTION}```",
     "crlf": f"```python\n{SOLUTION}```".replace("\n", "\r\n"),
