@@ -45,6 +45,8 @@ class OrderRequest:
                 raise ValueError(f"train order: {name} is {values!r}: allowed is one or more, each once")
         if self.prompts < 2:
             raise ValueError(f"train order: prompts is {self.prompts!r}: allowed is a whole number from 2")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"train order: seed is {self.seed!r}: allowed is a whole number from 0 to 2**63-1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from workers.models.features import STALE_FEATURES, column_sizes
 class EncoderLayer(nn.Module):
     """Pre-norm self-attention over all positions looked at, then a GELU feed-forward."""
 
-    def __init__(self, config: OrderConfig) -> None:
+    def __init__(self, config: OrderConfig, dropout: float) -> None:
         super().__init__()
         self.heads = config.heads
         self.norm_attention = nn.LayerNorm(config.width)
@@ -38,6 +38,7 @@ class EncoderLayer(nn.Module):
         self.norm_mlp = nn.LayerNorm(config.width)
         self.up = nn.Linear(config.width, config.feedforward)
         self.down = nn.Linear(config.feedforward, config.width)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x_BAW: Tensor, seen_B11A: Tensor | None) -> Tensor:
         """One layer; the shape stays. `seen_B11A` is false at padding (None: there is none)."""
@@ -45,23 +46,26 @@ class EncoderLayer(nn.Module):
         qkv = self.qkv(self.norm_attention(x_BAW)).view(states, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen_B11A)
-        x_BAW = x_BAW + self.out(mixed.transpose(1, 2).reshape(states, length, width))
-        return x_BAW + cast(Tensor, self.down(functional.gelu(self.up(self.norm_mlp(x_BAW)))))
+        x_BAW = x_BAW + self.dropout(self.out(mixed.transpose(1, 2).reshape(states, length, width)))
+        return x_BAW + cast(Tensor, self.dropout(self.down(functional.gelu(self.up(self.norm_mlp(x_BAW))))))
 
 
 class OrderModel(nn.Module):
-    """Encoder with one output a position. `embed_stale` once a round, then `log_order` for each batch of states."""
+    """Encoder with one output a position. `embed_stale` once a round, then `log_order` for each batch of states.
+
+    `dropout` matters to training only and is no part of a checkpoint.
+    """
 
     offsets_C: Tensor
 
-    def __init__(self, config: OrderConfig) -> None:
+    def __init__(self, config: OrderConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.config = config
         sizes = column_sizes(config.block_length)
         self.stale = nn.Linear(STALE_FEATURES, config.width)
         self.path = nn.EmbeddingBag(sum(sizes), config.width, mode="sum")
         nn.init.normal_(self.path.weight, std=1 / math.sqrt(len(sizes)))
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(EncoderLayer(config, dropout) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
         self.head = nn.Linear(config.width, 1)
         starts = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)

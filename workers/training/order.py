@@ -1,7 +1,8 @@
-"""Training the order model on draft-free trajectories (decoding.md section 4): cross-entropy over the open positions.
+"""Training the order model on draft-free trajectories: cross-entropy over the open positions (decoding.md section 4).
 
-Deterministic for one machine, library build and number of threads: batches are a function of the recipe's seed and the
-step number alone, so a run that goes on from its state file gives the weights of an uninterrupted one, bit for bit.
+Deterministic for one machine, library build and number of threads: batches and dropout are a function of the
+recipe's seed and the step number alone, so a run that goes on from its state file gives the weights of an
+uninterrupted one, bit for bit.
 """
 
 import math
@@ -64,7 +65,7 @@ def train_order(
     """
     data = Trajectories.read(paths, held_out=recipe.held_out)
     torch.manual_seed(recipe.seed)
-    model = OrderModel(OrderConfig(block_length=data.block_length))
+    model = OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout)
     optimizer = make_optimizer(model, recipe)
     done, spent = (
         read_state(resume, model, optimizer, recipe=recipe, data_digest=data.data_digest) if resume else (0, 0.0)
@@ -74,6 +75,7 @@ def train_order(
     validation = held_out_examples(data, recipe.max_depth, VALIDATION_EXAMPLES)
     for step in range(done, recipe.steps):
         rng = np.random.default_rng([recipe.seed, step])
+        torch.manual_seed(int(rng.integers(2**62)))  # dropout
         loss = one_step(model, optimizer, data, *data.draw(rng, steps, recipe.batch, recipe.max_depth), recipe, step)
         last = step + 1 == recipe.steps
         report = OrderProgress(step=step + 1, steps=recipe.steps, loss=loss, seconds=time.perf_counter() - started)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class OrderRecipe:
     """How to train one order model.
 
-    An example is a step, and a virtual prefix of 0 .. `max_depth` - 1 further commits beyond the known one; depths are
-    drawn evenly among those its block still allows. `rate` rises over `rise` steps and falls along a cosine to zero.
-    `held_out` is the share of prompts kept for validation (at least one), `evaluate_every` steps their loss is taken.
+    An example is a step, and a virtual prefix of 0 .. `max_depth` - 1 further commits beyond the known one; depths
+    are drawn evenly among those its block still allows. `rate` rises over `rise` steps and falls along a cosine to
+    zero. `dropout` acts on what each sub-layer adds. `held_out` is the share of prompts kept for validation (at
+    least one), `evaluate_every` steps their loss is taken.
     """
 
     seed: int = 0
@@ -20,6 +21,7 @@ class OrderRecipe:
     rate: float = 2e-3
     rise: int = 100
     weight_decay: float = 0.02
+    dropout: float = 0.1
     clip: float = 1.0
     max_depth: int = 10
     held_out: float = 0.1
@@ -32,5 +34,7 @@ class OrderRecipe:
         for name in ("rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"order recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"order recipe: dropout is {self.dropout!r}: allowed is a share from 0 and below 1")
         if not 0 < self.held_out < 1:
             raise ValueError(f"order recipe: held_out is {self.held_out!r}: allowed is a share above 0 and below 1")

@@ -48,6 +48,7 @@ def mixed(tmp_path_factory):
     return write_traces(tmp_path_factory.mktemp("mixed"), traces)
 
 
+@pytest.mark.slow
 def test_a_hidden_order_is_learnt_where_stale_confidence_says_nothing(hopping, tmp_path):
     recipe = OrderRecipe(steps=120, batch=64, rise=10, evaluate_every=120, max_depth=6, held_out=0.2)
     seen: list[OrderProgress] = []
