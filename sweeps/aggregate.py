@@ -4,9 +4,9 @@ Failed prompts never enter a mean; ratios use only prompts that both sides have.
 two passes over one prompt disagree, or a count breaks a law of the decoder, the result carries an alarm.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from sweeps.cell import Cell
@@ -14,9 +14,9 @@ from sweeps.claims import claim_of
 from sweeps.identity import Identity, compare
 from sweeps.laws import count_alarms
 from sweeps.merge import NO_ROWS, Alarm, CellRows
-from sweeps.records import GenerationRecord
+from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
-from sweeps.timings import Throughput, throughput
+from sweeps.timings import Throughput, draft_free_throughput, throughput
 from sweeps.todo import Job
 
 Count = Callable[[GenerationRecord], int]
@@ -102,10 +102,23 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
 
 
 def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[CellResult, ...]:
-    """One result a job, in the jobs' order; a job without any stored row has n = 0 and undefined numbers."""
-    return tuple(
-        aggregate(job, rows.get(job.cell_id, NO_ROWS), rows.get(job.cell.baseline().cell_id, NO_ROWS)) for job in jobs
-    )
+    """One result a job, in the jobs' order; a job without any stored row has n = 0 and undefined numbers.
+
+    A draft-free cell that was only timed beside its variants takes its tokens a second from there.
+    """
+    jobs = tuple(jobs)
+    beside: dict[str, list[Mapping[int, TimingRecord]]] = defaultdict(list)
+    for job in jobs:
+        if not job.cell.is_baseline:
+            beside[job.cell.baseline().cell_id].append(rows.get(job.cell_id, NO_ROWS).timings)
+    results = []
+    for job in jobs:
+        own, base_id = rows.get(job.cell_id, NO_ROWS), job.cell.baseline().cell_id
+        result = aggregate(job, own, rows.get(base_id, NO_ROWS))
+        if job.cell.is_baseline and not own.timings:
+            result = replace(result, throughput=draft_free_throughput(beside[base_id], own.generations))
+        results.append(result)
+    return tuple(results)
 
 
 def holds(identity: Identity, alarms: tuple[Alarm, ...]) -> bool | None:

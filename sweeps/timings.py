@@ -7,13 +7,14 @@ within each resample the repeats, a repeat's variant and draft-free times togeth
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import (
     BOOTSTRAP_SEED,
+    MIN_PROMPTS,
     RESAMPLES,
     Estimate,
     Floats,
@@ -24,7 +25,6 @@ from sweeps.statistics import (
 )
 
 MIN_REPEATS = 3
-MIN_PROMPTS = 3
 MAX_CV = 0.10
 
 
@@ -96,6 +96,26 @@ def throughput(timings: Mapping[int, TimingRecord], baseline: Mapping[int, Gener
     )
 
 
+def draft_free_throughput(
+    beside: Iterable[Mapping[int, TimingRecord]], generations: Mapping[int, GenerationRecord]
+) -> Throughput:
+    """Throughput of draft-free decoding from the timings of its variants, which it was interleaved with (no ratio)."""
+    seconds: dict[int, list[float]] = {}
+    for timings in beside:
+        for index, record in timings.items():
+            if index in generations and record.baseline_seconds:
+                seconds.setdefault(index, []).extend(record.baseline_seconds)
+    if not seconds:
+        return NO_TIMING
+    rows = [seconds[index] for index in sorted(seconds)]
+    return replace(
+        NO_TIMING,
+        tokens_per_s=rate([generations[index].tokens_kept for index in sorted(seconds)], rows),
+        repeats=min(map(len, rows)),
+        cv=pooled_cv(rows),
+    )
+
+
 def timed_prompt(record: TimingRecord, baseline: Mapping[int, GenerationRecord]) -> TimedPrompt | None:
     """Both sides of a timed prompt; None when the draft-free token count is unknown or a side was not timed."""
     if not record.variant_seconds or not record.baseline_seconds:
@@ -131,7 +151,7 @@ def throughput_ratio(prompts: Sequence[TimedPrompt]) -> Estimate:
     if not (seconds > 0 and seconds_draft_free > 0 and tokens_draft_free > 0):
         return undefined(n)
     value = (tokens / seconds) / (tokens_draft_free / seconds_draft_free)
-    if n == 1:
+    if n < MIN_PROMPTS:
         return Estimate(value=value, low=None, high=None, n=n)
     weights_Bn = resampled_sums(np.eye(n))
     medians_2Bn = resampled_medians(prompts)

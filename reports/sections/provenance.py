@@ -36,7 +36,7 @@ METHODS = (
     (
         "Intervals",
         f"{LEVEL:.0%}; paired bootstrap over prompts (and repeats, for throughput), {RESAMPLES} resamples, seed "
-        f"{BOOTSTRAP_SEED}, percentile interval widened for small samples; Wilson for correctness",
+        f"{BOOTSTRAP_SEED}, its standard error of the log times Student's t; Wilson for correctness",
     ),
     ("Failed prompts", "never enter a mean; ratios use prompts that both sides have"),
 )

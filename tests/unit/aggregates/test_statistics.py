@@ -1,0 +1,138 @@
+"""Estimates against closed forms, published tables and simulated coverage."""
+
+import math
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps import statistics
+from sweeps.statistics import Estimate, mean, ratio_of_sums, resampled_sums, student_t_quantile, wilson
+
+POSITIVE = st.floats(0.1, 1000, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    # Newcombe 1998, Statistics in Medicine 17, table I, method 3 (score without continuity correction)
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_equals_published_intervals(successes, n, low, high):
+    estimate = wilson(successes, n)
+    assert estimate.value == successes / n
+    assert estimate.low == pytest.approx(low, abs=6e-5)
+    assert estimate.high == pytest.approx(high, abs=6e-5)
+
+
+def test_wilson_at_the_edges():
+    assert wilson(0, 0) == Estimate(value=None, low=None, high=None, n=0)
+    assert wilson(0, 5).low == 0.0
+    assert wilson(5, 5).high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("p", "degrees", "expected"),
+    # Student's t table; one degree of freedom is Cauchy: tan(pi (p - 1/2))
+    [(0.975, 1, 12.7062), (0.975, 2, 4.3027), (0.975, 5, 2.5706), (0.975, 30, 2.0423), (0.975, 1000, 1.9623)],
+)
+def test_t_quantiles_equal_the_table(p, degrees, expected):
+    assert student_t_quantile(p, degrees) == pytest.approx(expected, abs=6e-5)
+
+
+def test_t_quantile_does_not_jump_where_its_method_changes():
+    around = [student_t_quantile(0.975, degrees) for degrees in range(195, 206)]
+    steps = [a - b for a, b in pairwise(around)]
+    assert all(5e-5 < step < 7e-5 for step in steps)
+
+
+def test_ratio_of_means_is_not_the_mean_of_ratios():
+    estimate = ratio_of_sums([100, 10], [10, 10])
+    assert estimate.value == 110 / 20
+    assert estimate.n == 2
+    assert estimate.low is None
+
+
+def test_undefined_is_none():
+    assert mean([]).value is None
+    assert ratio_of_sums([1, 2], [0, 0]).value is None
+    for values in ([4.0], [3.0, 5.0]):  # two prompts say nothing about how much prompts differ
+        few = mean(values)
+        assert (few.value, few.low, few.high) == (4.0, None, None)
+
+
+def test_an_estimate_refuses_what_is_not_finite():
+    with pytest.raises(AssertionError, match="undefined numbers are None"):
+        Estimate(value=math.nan, low=None, high=None, n=1)
+
+
+def test_equal_prompts_have_an_interval_of_no_width():
+    estimate = ratio_of_sums([3.0] * 6, [2.0] * 6)
+    assert (estimate.low, estimate.value, estimate.high) == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_a_resample_that_divides_by_zero_leaves_no_interval():
+    estimate = ratio_of_sums([1.0, 1.0, 1.0], [0.0, 0.0, 5.0])
+    assert estimate.value == 0.6
+    assert estimate.low is None
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=3, max_size=12), st.floats(0.5, 20))
+def test_scaling_one_side_scales_value_and_interval(pairs, factor):
+    above, below = [a for a, _ in pairs], [b for _, b in pairs]
+    plain, scaled = ratio_of_sums(above, below), ratio_of_sums([factor * a for a in above], below)
+    for one, other in zip((plain.value, plain.low, plain.high), (scaled.value, scaled.low, scaled.high), strict=True):
+        assert other == pytest.approx(factor * one, rel=1e-9)
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=3, max_size=12))
+def test_an_interval_holds_its_value_and_stays_positive(pairs):
+    estimate = ratio_of_sums([a for a, _ in pairs], [b for _, b in pairs])
+    assert 0 < estimate.low <= estimate.value <= estimate.high
+
+
+def test_the_width_for_large_samples_is_that_of_the_delta_method():
+    rng = np.random.default_rng(3)
+    below = rng.uniform(40, 128, size=400)
+    above = 2.5 * below * rng.uniform(0.7, 1.3, size=400)
+    estimate = ratio_of_sums(list(above), list(below))
+    residual = above - estimate.value * below
+    error = residual.std(ddof=1) / math.sqrt(400) / below.mean()
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.966 * error, rel=0.06)
+
+
+def test_counts_that_may_be_zero_have_an_interval_that_stops_there():
+    estimate = mean([0.0, 0.0, 0.0, 1.0])
+    assert estimate.low == 0.0
+    assert estimate.high > 0.5
+
+
+def test_large_cells_are_resampled_in_pieces_of_the_same_distribution(monkeypatch):
+    values = np.random.default_rng(1).lognormal(size=(300, 1))
+    whole = resampled_sums(values)
+    monkeypatch.setattr(statistics, "CHUNK", 60_000)
+    pieces = resampled_sums(values)
+    assert pieces.shape == whole.shape
+    assert pieces.mean() == pytest.approx(whole.mean(), rel=0.01)
+    assert pieces.std() == pytest.approx(whole.std(), rel=0.1)
+    assert whole.mean() == pytest.approx(values.sum(), rel=0.01)  # a resample has as many prompts as the sample
+    assert whole.std() == pytest.approx(values.std() * math.sqrt(300), rel=0.1)  # variance of a sum of 300 draws
+
+
+@pytest.mark.parametrize("n", [3, 6, 16])
+def test_intervals_cover_the_truth_about_as_often_as_they_say(n):
+    """Draft-free lengths and accept rates vary by prompt; the true ratio of means is known: 2.5."""
+    rng = random.Random(n)
+    hits, trials = 0, 600
+    for _ in range(trials):
+        tokens = [rng.uniform(40, 128) for _ in range(n)]
+        forwards = [length / 2.5 * rng.uniform(0.7, 1.3) for length in tokens]
+        estimate = ratio_of_sums(tokens, forwards)
+        hits += estimate.low <= 2.5 <= estimate.high
+    assert 0.9 <= hits / trials <= 0.98
+
+
+def test_the_same_numbers_give_the_same_interval():
+    assert mean([1.0, 5.0, 2.0]) == mean([1.0, 5.0, 2.0])
