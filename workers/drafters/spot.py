@@ -15,7 +15,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
 from workers.models.facts import find_order_model
-from workers.models.features import BEYOND, COMMITTED, OPEN, confidence_rank, path_columns, stale_features
+from workers.models.features import BEYOND, COMMITTED, KNOWN, OPEN, confidence_rank, path_columns, stale_features
 from workers.models.order_model import OrderModel, load_order_model
 
 
@@ -35,14 +35,20 @@ class OrderScorer:
 
     def __call__(self, nodes: Sequence[VirtualState]) -> Tensor:
         """Probabilities of the next commit's position, one row a node."""
-        depth_BL = self.depth_L.repeat(len(nodes), 1)
-        for row, node in zip(depth_BL, nodes, strict=True):
-            row[[node.known, *node.path]] = torch.arange(len(node.path) + 1)
+        depth_BL = torch.tensor([self._depths(node) for node in nodes])
         with torch.inference_mode():
             columns_BAC = path_columns(depth_BL, self.rank_L.expand_as(depth_BL))[:, self.open].to(self.device)
             open_BA = (depth_BL[:, self.open] == OPEN).to(self.device)
             q_BA = self.model.log_order(self.stale_1AW, columns_BAC, open_BA).exp().cpu()
             return torch.zeros(depth_BL.shape).index_copy_(1, self.open, q_BA)
+
+    def _depths(self, node: VirtualState) -> list[int]:
+        """Fill depth of every position of a node's state."""
+        depths = self.depth_L.tolist()
+        depths[node.known] = KNOWN
+        for depth, position in enumerate(node.path, start=1):
+            depths[position] = depth
+        return depths
 
 
 def depths_of(state: BlockState) -> Tensor:
