@@ -21,6 +21,7 @@ COLUMNS = 3
 WIDTHS = (520, 400, 270)
 HEIGHT = 220
 NEUTRAL = "#808080"
+SPREAD = 0.2
 
 
 def svg(chart: Chart) -> str:
@@ -38,7 +39,7 @@ def picture(chart: Chart) -> dict[str, Any]:
     header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold")
     faceted = layers.properties(**size).facet(
         facet=alt.Facet("facet:N", sort=facets, header=header),
-        data=alt.Data(values=[values(chart, point) for point in chart.points]),
+        data=alt.Data(values=rows(chart)),
         columns=COLUMNS,
         spacing=24,
     )
@@ -50,8 +51,11 @@ def picture(chart: Chart) -> dict[str, Any]:
 
 def lines(chart: Chart) -> list[alt.Chart]:
     """Layers over an ordered x: the rule, a line a series, whiskers and marks."""
-    x = alt.X("x:O", title=chart.x, axis=alt.Axis(labelAngle=0))
-    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True))
+    ticks = sorted({point.x for point in chart.points})
+    labels = "[" + ",".join(f"'{tick:g}'" for tick in ticks) + "][datum.value]"
+    axis = alt.Axis(values=list(range(len(ticks))), labelExpr=labels, labelAngle=0, grid=False, labelOverlap=True)
+    x = alt.X("place:Q", title=chart.x, axis=axis, scale=alt.Scale(domain=[-0.4, len(ticks) - 0.6], nice=False))
+    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(grid=True))
     order = used(chart)
     dash = alt.StrokeDash(
         "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
@@ -59,15 +63,15 @@ def lines(chart: Chart) -> list[alt.Chart]:
     stroke = alt.Chart().mark_line(strokeWidth=2, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
     whisker = alt.Chart().mark_rule(strokeWidth=1.5, aria=False)
     whisker = whisker.encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
-    return [*rule(chart, "y"), stroke, whisker, marks(chart).encode(x=x, y=y)]
+    return [stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
 
 
 def dots(chart: Chart) -> list[alt.Chart]:
     """Layers by series: the rule, whiskers and marks."""
     y = alt.Y("series:N", sort=used(chart), title=None, axis=alt.Axis(labelLimit=220))
-    x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True))
+    x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(grid=True))
     whisker = alt.Chart().mark_rule(strokeWidth=2, aria=False).encode(y=y, x="low:Q", x2="high:Q", color=colour(chart))
-    return [*rule(chart, "x"), whisker, marks(chart).encode(x=x, y=y)]
+    return [whisker, *rule(chart, "x"), marks(chart).encode(x=x, y=y)]
 
 
 def marks(chart: Chart) -> alt.Chart:
@@ -107,6 +111,20 @@ def cycle(styles: tuple[Any, ...], chart: Chart) -> list[Any]:
 def height(chart: Chart) -> int:
     """Height of a panel in pixels."""
     return HEIGHT if chart.shape == "lines" else 26 * len(used(chart)) + 10
+
+
+def rows(chart: Chart) -> list[dict[str, Any]]:
+    """The points as rows of data. Marks at one x stand side by side, so that whiskers do not cover each other."""
+    ticks, order = sorted({point.x for point in chart.points}), used(chart)
+    spread = SPREAD if any(point.low is not None for point in chart.points) else 0.0
+    step = spread / max(1, len(order) - 1)
+    return [
+        {
+            **values(chart, point),
+            "place": ticks.index(point.x) + (step * order.index(point.series) - spread / 2 if len(order) > 1 else 0),
+        }
+        for point in chart.points
+    ]
 
 
 def values(chart: Chart, point: Point) -> dict[str, Any]:

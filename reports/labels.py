@@ -66,7 +66,9 @@ def setting_facts(cell: Cell) -> dict[str, str]:
 def varying(rows: list[dict[str, str]]) -> list[str]:
     """One text a row: its first two facts, and any other that is not the same in all rows."""
     shown = (
-        [key for place, key in enumerate(rows[0]) if place < 2 or len({row[key] for row in rows}) > 1] if rows else []
+        [key for place, key in enumerate(rows[0]) if place < 2 or len({row[key] for row in rows} - {""}) > 1]
+        if rows
+        else []
     )
     return [", ".join(f"{key}{row[key]}" for key in shown if row[key]) for row in rows]
 

@@ -21,7 +21,7 @@ def info(frames: Frames) -> SectionInfo:
     groups.append(Group(title="What was run", parts=(Facts(rows=facts(frames)),)))
     left = len(found) - MOST_FINDINGS
     cuts = (f"{count(left, 'more finding')}: see the results below",) if left > 0 else ()
-    return SectionInfo(key="summary", title="Summary", lead=frames.spec.title, groups=tuple(groups), cuts=cuts)
+    return SectionInfo(key="summary", title="Summary", lead="", groups=tuple(groups), cuts=cuts)
 
 
 def checks(frames: Frames) -> list[tuple[Level, str]]:
