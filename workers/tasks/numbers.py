@@ -10,6 +10,7 @@ with U+2212); a dash with a space is a bullet.
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from workers.tasks.base import Score
@@ -35,17 +36,16 @@ _NUMBER = re.compile(
 def final_number(text: str) -> tuple[Fraction, str] | None:
     """The answer's number, exact, and how it is written; None when there is none. Never raises."""
     for part in text.split("####")[1:]:
-        found = _numbers(part)
+        found = next(_numbers(part), None)
         if found:
-            return found[0]
-    found = _numbers(last_box(text) or "") or _numbers(text)
-    return found[-1] if found else None
+            return found
+    return next(_numbers(last_box(text) or "", backwards=True), None) or next(_numbers(text, backwards=True), None)
 
 
 def gold_number(gold: str) -> Fraction:
     """The number that a gold answer states: after its last `####`, else as a whole. Raises ValueError."""
     stated = gold.rpartition("####")[2].strip()
-    found = _numbers(stated)
+    found = list(_numbers(stated))
     if len(found) != 1 or found[0][1] != re.sub(r"\s", "", _plain(stated)).strip("$%"):
         raise ValueError(f"{clean(stated, limit=60)!r} is not one number")
     return found[0][0]
@@ -70,17 +70,16 @@ def _plain(text: str) -> str:
     return _FRACTION.sub(r"\1/\2", _MIXED.sub(r"\1 \2", _LATEX.sub("", text)))
 
 
-def _numbers(text: str) -> list[tuple[Fraction, str]]:
-    """Every number of a text in order, with its spelling."""
-    plain, found = _plain(text), []
-    for match in _NUMBER.finditer(plain):
+def _numbers(text: str, *, backwards: bool = False) -> Iterator[tuple[Fraction, str]]:
+    """The numbers of a text, from its start or its end, with their spelling."""
+    plain = _plain(text)
+    matches: Iterable[re.Match[str]] = _NUMBER.finditer(plain)
+    for match in reversed(list(matches)) if backwards else matches:
         value = _value(match)
-        if value is None:
-            continue
-        sign = match["inner"] or (match["sign"] if _is_sign(plain, match.start()) else "")
-        digits = match["digits"] + (match["exponent"] or "") + (match["below"] or "")
-        found.append((-value if sign == "-" else value, sign + digits))
-    return found
+        if value is not None:
+            sign = match["inner"] or (match["sign"] if _is_sign(plain, match.start()) else "")
+            digits = match["digits"] + (match["exponent"] or "") + (match["below"] or "")
+            yield -value if sign == "-" else value, sign + digits
 
 
 def _value(match: re.Match[str]) -> Fraction | None:

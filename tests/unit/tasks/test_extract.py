@@ -126,6 +126,6 @@ def test_defined_names() -> None:
     ids=lambda text: ascii(text[:12]),
 )
 def test_hostile_answers_raise_nothing_and_take_little_time(answer: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert isinstance(extract_code(answer, entry_point="total", prompt=HEADER), str)
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3

@@ -8,7 +8,6 @@ import contextlib
 import json
 import marshal
 import os
-import secrets
 import selectors
 import signal
 import socket
@@ -43,7 +42,7 @@ class Watch:
     _reason: str = ""
     _deadline: float = 0.0
     _introduced: bool = False
-    _secrets: tuple[str, str] = field(default_factory=lambda: (secrets.token_hex(16), secrets.token_hex(16)))
+    _secrets: tuple[str, str] = field(default_factory=lambda: (os.urandom(16).hex(), os.urandom(16).hex()))
 
     def verdict(self) -> str:
         """Serve the row to its end and say how it ended; `passed` is the verdict."""
