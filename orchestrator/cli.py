@@ -13,7 +13,7 @@ import click
 from orchestrator.commands.decode import decode
 from orchestrator.commands.doctor import doctor
 from orchestrator.commands.listing import listing
-from orchestrator.commands.outputs import export, report
+from orchestrator.commands.outputs import export, report, sync
 from orchestrator.commands.plan import plan
 from orchestrator.commands.run import run
 from orchestrator.commands.train import train
@@ -28,7 +28,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, run, report, export, listing, decode, train, doctor):
+for command in (plan, run, report, export, sync, listing, decode, train, doctor):
     cli.add_command(command)
 
 

@@ -1,7 +1,7 @@
-"""What follows a run: the check of its promises, its report, and the exit code.
+"""What follows a run: the check of its promises, its report, its mirror, and the exit code.
 
 Results are on disk before any of it, so nothing here can lose one: what goes wrong is a line on stderr and shows in the
-exit code.
+exit code. After a run that had nothing to do all of it is there already.
 """
 
 import sys
@@ -13,34 +13,57 @@ from orchestrator.promises import broken_promises
 from sweeps.store import RunDir
 
 SHOWN = 10
+WRONG, MIRROR_ONLY = 1, 3
 
 
-def finish(run: RunDir, outcome: RunOutcome) -> int:
+def finish(run: RunDir, outcome: RunOutcome, *, tracking_uri: str = "") -> int:
     """Say how a run ended and return the exit code of the command."""
-    code = outcome.exit_code
     broken = list(broken_promises(run))
     for line in broken[:SHOWN]:
-        print(f"spot: {line}", file=sys.stderr)
+        tell(line)
     if len(broken) > SHOWN:
-        print(f"spot: and {len(broken) - SHOWN} more cells like that", file=sys.stderr)
+        tell(f"and {len(broken) - SHOWN} more cells like that")
     if outcome.failed:
-        print(
-            f"spot: {outcome.failed} prompts failed (the report says why; --retry-failed asks again)", file=sys.stderr
-        )
+        rows = f"{outcome.failed} of the prompts to decode or time failed"
+        tell(f"{rows} (the report says why; --retry-failed asks again)")
     if outcome.interrupted:  # nobody who pressed Ctrl-C waits for a report
-        print(f"spot: interrupted, {outcome.left} prompts left: the same command goes on", file=sys.stderr)
+        tell(f"interrupted with {outcome.left} prompts to decode or time left: the same command goes on")
+        return outcome.exit_code
+    code = outcome.exit_code or (WRONG if broken else 0)
+    if not outcome.done and run.report.exists():
+        click.echo(f"nothing was missing; report: {run.report}")
         return code
-    reported = _report(run)
-    return code or int(bool(broken)) or reported
+    reported = write_report(run)
+    mirrored = mirror(run, tracking_uri)
+    return code or reported or mirrored
 
 
-def _report(run: RunDir) -> int:
-    """Write the report and print its path; 1 when that fails."""
+def write_report(run: RunDir) -> int:
+    """Write the report and print its path; an exit code."""
     from reports.render import render
 
     try:
         click.echo(f"report: {render(run.root)}")
     except (OSError, ValueError) as error:
-        print(f"spot: no report: {error} (spot report {run.root} tries again)", file=sys.stderr)
-        return 1
+        tell(f"no report: {error} (spot report {run.root} tries again)")
+        return WRONG
     return 0
+
+
+def mirror(run: RunDir, tracking_uri: str = "") -> int:
+    """Bring the MLflow mirror up to date and say how that went; an exit code."""
+    from orchestrator.tracking import sync
+
+    outcome = sync(run.root, tracking_uri)
+    for note in outcome.notes:
+        tell(note)
+    if outcome.failed:
+        tell(outcome.message)
+        return MIRROR_ONLY
+    click.echo(f"mirror: {outcome.uri} ({outcome.message})")
+    return 0
+
+
+def tell(line: str) -> None:
+    """One line on stderr."""
+    print(f"spot: {line}", file=sys.stderr)

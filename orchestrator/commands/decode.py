@@ -23,7 +23,7 @@ from orchestrator.commands.shared import console
 @click.option("--block-length", type=int, default=32, show_default=True)
 @click.option("--ignore-eos", is_flag=True, help="Go on behind an end token.")
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")
-@click.option("--threads", type=click.IntRange(1), help="Torch threads (default: the usable cores).")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
 @click.option("--ids-file", type=click.Path(path_type=Path), help='Prompts as token ids: one {"ids": [...]} a line.')
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a prompt.")
 def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, as_json: bool, **options: Any) -> int:
@@ -43,7 +43,6 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     import json
 
     from orchestrator import show_decode
-    from orchestrator.machine import usable_cores
     from workers.decode_one import decode_prompts
 
     failed, screen = False, console()
@@ -54,7 +53,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
         cell.seed,
         given,
         device=options["device"],
-        threads=options["threads"] or usable_cores(),
+        threads=options["threads"],
     ):
         failed = failed or decoded.failure is not None
         if as_json:

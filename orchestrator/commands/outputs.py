@@ -1,4 +1,4 @@
-"""`spot report`, `spot export`: pages and rows from the files of a run."""
+"""`spot report`, `spot export`, `spot sync`: pages, rows and the MLflow mirror from the files of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -45,3 +45,13 @@ def export(run: Path, output: Path | None, **options: Any) -> None:
         raise click.UsageError("parquet goes to a file: give -o FILE")
     frames = load(folder)
     click.echo(encoded(frames.prompts if prompts else frames.cells, kind).decode(), nl=kind == "json")
+
+
+@click.command()
+@run_argument
+@click.option("--tracking-uri", default="", help="Where to (default: as the run says, else mlflow.db in it).")
+def sync(run: Path, tracking_uri: str) -> int:
+    """Bring the MLflow mirror of RUN up to date from its files; exit code 3 when it stays incomplete."""
+    from orchestrator.finish import mirror
+
+    return mirror(existing_run(run), tracking_uri)
