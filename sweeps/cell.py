@@ -42,7 +42,7 @@ class Cell:
         return {
             "version": ID_VERSION,
             "target": {"digest": self.target.digest, "dtype": self.target.dtype, "family": self.target.family},
-            "task": {"kind": self.task.kind, "digest": self.task.digest},
+            "task": {"kind": self.task.kind, "split": self.task.split, "digest": self.task.digest},
             "decode": {name: getattr(self.decode, name) for name in DecodeSpec.__slots__},
             "drafter": {name: getattr(self.drafter, name) for name in DRAFTER_IDENTITY},
             "seed": self.seed,
