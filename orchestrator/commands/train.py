@@ -58,3 +58,36 @@ def order(out: Path | None, tasks: tuple[str, ...], temperatures: tuple[float, .
     for failure in outcome.failures[:5]:
         click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
     return int(bool(outcome.failures))
+
+
+@train.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/target-<name>).")
+@click.option(
+    "--held-out", type=click.IntRange(1), default=200, show_default=True, help="Prompts of each task decoded."
+)
+def target(name: str, out: Path | None, held_out: int) -> None:
+    """Train the tiny target NAME again from its recipe; checkpoint and model card go to OUT/model.
+
+    Stopped and run again, it goes on from OUT/state.pt with the weights of an uninterrupted run.
+    """
+    from orchestrator.show_training import TrainingScreen
+    from sweeps.tables import unknown
+    from workers.training.target_recipes import RECIPES
+
+    if name not in RECIPES:
+        raise ValueError(unknown("target recipe", name, RECIPES))
+    folder = out if out is not None else Path("runs") / f"target-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    from workers.training.target_ship import ship_target
+
+    card = ship_target(
+        RECIPES[name],
+        out_dir=folder / "model",
+        held_out=held_out,
+        progress=TrainingScreen().target,
+        resume=folder / "state.pt",
+    )
+    for found in card.held_out:
+        click.echo(f"{found.task}: {found.correct.value:.1%} of {found.correct.n} held-out prompts correct")
+    click.echo(f"{folder / 'model'}: {card.parameters:,} parameters, trained in {card.seconds:.0f} s")

@@ -1,0 +1,68 @@
+"""`spot train`: a target and an order model, small enough for a test, and that what comes out can be used."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.training.target_recipes import RECIPES, TINY_SDAR
+
+Spot = Callable[..., Any]
+
+
+def test_order_model_is_trained_and_drafts(spot: Spot, models: Path, tmp_path: Path) -> None:
+    command = ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", tmp_path / "order"]
+    few = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--steps", 3, "--pool", "inline"]
+    ended = spot(*command, *few)
+    assert ended.code == 0, ended.err
+    assert "model: trained on 3 trajectories" in ended.out
+    assert "trajectories 3/3 (0 from before), failed 0" in ended.err
+    again = spot(*command, *few)
+    assert "trajectories 3/3 (3 from before), failed 0" in again.err
+    drafts = ["--checkpoint", tmp_path / "order" / "model", "--max-new-tokens", 8, "--json", "the word"]
+    assert spot("decode", "--target", models / "target", *drafts).code == 0
+
+
+def test_target_is_trained_and_decodes(spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    speck = replace(
+        TINY_SDAR,
+        name="speck",
+        tasks=("tiny-arith",),
+        examples_per_task=64,
+        hidden=32,
+        layers=1,
+        heads=2,
+        kv_heads=1,
+        head_dim=16,
+        mlp=32,
+        warm_start=1,
+        steps=2,
+        batch=4,
+    )
+    monkeypatch.setitem(RECIPES, "speck", speck)
+    ended = spot("train", "target", "speck", "--out", tmp_path / "speck", "--held-out", 1)
+    assert ended.code == 0, ended.err
+    assert "tiny-arith: 0.0% of 1 held-out prompts correct" in ended.out
+    decode = [
+        "decode",
+        "--target",
+        tmp_path / "speck" / "model",
+        "--drafter",
+        "ssd",
+        "--max-new-tokens",
+        4,
+        "--json",
+        "x",
+    ]
+    assert spot(*decode).code == 0
+
+
+def test_names_that_do_not_exist(spot: Spot) -> None:
+    ended = spot("train", "target", "tiny-sdarr")
+    assert ended.code == 2
+    assert "unknown target recipe 'tiny-sdarr': allowed are tiny-sdar; did you mean tiny-sdar?" in ended.err
+    ended = spot("train", "order", "--target", "tiny-sdarr", "--task", "tiny-arith")
+    assert ended.code == 2
+    assert "did you mean tiny-sdar?" in ended.err
