@@ -1,10 +1,9 @@
 """Generated word problems: four additions and subtractions of two-digit numbers, worked out step by step.
 
-Made for a target of two million parameters. Every number has two digits and every phrasing of a step has the same
-number of words, so a word filled early never fixes how much room the numbers behind it have. The phrasings put the
-numbers at different places (one states the result before the sum), so which phrasing is chosen decides the rest of its
-sentence at once: the order in which a diffusion target fills a block is far from left to right, and depends on what was
-filled before.
+Made for a target of two million parameters: every number has two digits and every phrasing of a step one length, so a
+word filled early never fixes how much room is left for the numbers behind it, and no sum carries. The phrasings put the
+numbers at different places (one states the result before the sum) and have free wordings of their own. What is filled
+decides the words around it, so the order in which a diffusion target fills a block is far from left to right.
 """
 
 import random
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from sweeps.spec import TaskSpec
 from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
 from workers.tasks.numbers import score_number
+from workers.tasks.wording import choose
 
 NAMES = ("Ana", "Ben", "Eva", "Ida", "Leo", "Max", "Sam", "Tom")
 ITEMS = ("cups", "eggs", "hats", "keys", "nuts", "pens", "pins", "toys")
@@ -33,16 +33,18 @@ QUESTIONS = (
 )
 # Every phrasing of a step, and every phrasing of the close, has one length in words, marks and digits.
 GAIN_FORMS = (
-    "{name} {verb} {n} more {items}, so we add: {a} + {n} = {r} in all.",
-    "There are now {r} {items} after this step, because {a} + {n} = {r} is right.",
-    "Starting at {a} {items}, the {n} new ones make it {a} + {n} = {r}.",
-    "We add {n} to {a} and so see that the sum {a} + {n} = {r}.",
+    "{name} {verb} {n} more {items}, [so we add|and this makes]: {a} + {n} = {r} [in all|by now].",
+    "[There are now|That gives us] {r} {items} [after this step|once it happened], because {a} + {n} = {r} "
+    "[is right|holds true].",
+    "[Starting at|Going from] {a} {items}, the {n} [new ones|extra things] [make it|lead to] {a} + {n} = {r}.",
+    "[We add|Now put] {n} to {a} [and so see|which will show] that the sum {a} + {n} = {r}.",
 )
 LOSS_FORMS = (
-    "{name} {verb} {n} of the {items}, so we take: {a} - {n} = {r} left.",
-    "There are only {r} {items} after this step, because {a} - {n} = {r} is right.",
-    "Out of {a} {items}, the {n} lost ones make it {a} - {n} = {r}.",
-    "We take {n} from {a} and so see that the rest {a} - {n} = {r}.",
+    "{name} {verb} {n} [of the|from those] {items}, [so we take|and this leaves]: {a} - {n} = {r} left.",
+    "[There are only|That leaves just] {r} {items} [after this step|once it happened], because {a} - {n} = {r} "
+    "[is right|holds true].",
+    "[Out of|Going from] {a} {items}, the {n} [lost ones|missing things] [make it|lead to] {a} - {n} = {r}.",
+    "[We take|Now pull] {n} from {a} [and so see|which will show] that the rest {a} - {n} = {r}.",
 )
 CLOSES = (
     "So {name} has {r} {items} now.",
@@ -76,14 +78,17 @@ class Problem:
 
 
 def draw_problem(rng: random.Random) -> Problem:
-    """A random problem whose amounts and results all lie in 10..99."""
+    """A random problem without carrying or borrowing; amounts and results lie in 10..99."""
     items = rng.choice(ITEMS)
     start = total = rng.randint(10, 99)
     steps: list[tuple[str, int]] = []
     while len(steps) < STEPS:
-        can_gain, can_lose = total <= 89, total >= 20
-        gain = can_gain and (not can_lose or rng.random() < 0.5)
-        amount = rng.randint(10, min(49, 99 - total if gain else total - 10))
+        tens, units = divmod(total, 10)
+        gain = tens < 9 and (tens < 2 or rng.random() < 0.5)
+        if gain:
+            amount = 10 * rng.randint(1, 9 - tens) + rng.randint(0, 9 - units)
+        else:
+            amount = 10 * rng.randint(1, tens - 1) + rng.randint(0, units)
         steps.append((rng.choice(GAINS if gain else LOSS_VERBS[items]), amount))
         total += amount if gain else -amount
     return Problem(name=rng.choice(NAMES), items=items, start=start, steps=tuple(steps))
@@ -104,7 +109,7 @@ def answer(problem: Problem, rng: random.Random) -> str:
         verbs, forms = (GAINS, GAIN_FORMS) if verb in GAINS else (LOSSES, LOSS_FORMS)
         turn = verbs.index(verb)
         form = rng.choices(forms[turn:] + forms[:turn], FORM_WEIGHTS)[0]
-        step = form.format(name=problem.name, verb=verb, items=problem.items, n=amount, a=before, r=after)
+        step = choose(form, rng).format(name=problem.name, verb=verb, items=problem.items, n=amount, a=before, r=after)
         lines.append(f"Step {i}: {step}")
         before = after
     close = CLOSES[rng.random() < 0.3].format(name=problem.name, items=problem.items, r=before)

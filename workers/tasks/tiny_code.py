@@ -17,6 +17,7 @@ from sweeps.spec import TaskSpec
 from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
 from workers.tasks.sandbox import run_tests
 from workers.tasks.texts import clean
+from workers.tasks.wording import choose
 
 FUNCTIONS = ("bend", "calc", "fold", "grow", "join", "mix", "pack", "trim")
 ARGUMENTS = ("k", "m", "n", "p", "x", "y")
@@ -41,27 +42,35 @@ CODE = {
 }
 COMMENTS = {
     "plus": (
-        "{out} is the sum of {a} and {b} here",
-        "add {a} and {b}, then name it {out}",
-        "now let {out} hold {a} with {b} added in",
+        "{out} is [the sum of|made up from] {a} and {b} here",
+        "[add up|put together] {a} and {b}, [to get|giving us] {out}",
+        "[now let|next make] {out} hold {a} with {b} [added in|on top]",
     ),
     "minus": (
-        "take {b} away from {a} to get {out} now",
-        "{out} is what {a} is without {b} in it",
-        "now let {out} hold {a} with {b} taken out",
+        "[take away|pull out] {b} from {a} [to get|giving us] {out} now",
+        "{out} is [what is|all of] {a} without {b} [in it|at all]",
+        "[now let|next make] {out} hold {a} with {b} [taken out|cut off]",
     ),
     "times": (
-        "multiply {a} by {b}, and name it {out}",
-        "{out} is the product of {a} and {b} now",
-        "now let {out} hold {a} times {b} over here",
+        "[multiply up|scale out] {a} by {b}, [to get|giving us] {out}",
+        "{out} is [the product of|made up from] {a} times {b} now",
+        "[now let|next make] {out} hold {a} times {b} [over here|as well]",
     ),
-    "larger": ("{out} is the larger one now", "keep the larger here as {out}", "the larger one goes in {out}"),
-    "smaller": ("{out} is the smaller one now", "keep the smaller here as {out}", "the smaller one goes in {out}"),
+    "larger": (
+        "{out} is [the larger one|biggest of both] now",
+        "[keep the|choose our] larger here as {out}",
+        "the larger [one goes|will land] in {out}",
+    ),
+    "smaller": (
+        "{out} is [the smaller one|lowest of both] now",
+        "[keep the|choose our] smaller here as {out}",
+        "the smaller [one goes|will land] in {out}",
+    ),
 }
 DOCSTRINGS = (
-    "Work with {x} and {y} in just five small steps.",
-    "Take {x}, then {y}, and give {last} back.",
-    "Find {last} from the two inputs {x} and {y} here.",
+    "[Work with|Start from] {x} and {y} [in just five|using only these] small steps.",
+    "[Take in|Read off] {x} and {y}, then [give back|hand out] {last}.",
+    "Find {last} from [the two inputs|both given numbers] {x} and {y} here.",
 )
 WEIGHTS = (0.6, 0.28, 0.12)
 _FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
@@ -138,13 +147,14 @@ def answer(problem: Problem, rng: random.Random) -> str:
     """A fenced function; the wordings and the order of commutative operands are drawn."""
     x, y = problem.arguments
     last = problem.steps[-1].out
-    doc = rng.choices(DOCSTRINGS, WEIGHTS)[0].format(x=x, y=y, last=last)
+    doc = choose(rng.choices(DOCSTRINGS, WEIGHTS)[0], rng).format(x=x, y=y, last=last)
     lines = [f"def {problem.function}({x}, {y}):", f'    """{doc}"""']
     for step in problem.steps:
         words = {"out": step.out, "a": step.a, "b": step.b}
         codes = CODE[step.operation]
         code = codes[len(codes) > 1 and rng.random() < 0.3]
-        lines.append(f"    # {rng.choices(COMMENTS[step.operation], WEIGHTS)[0].format(**words)}")
+        comment = choose(rng.choices(COMMENTS[step.operation], WEIGHTS)[0], rng)
+        lines.append(f"    # {comment.format(**words)}")
         lines.append(f"    {step.out} = {code.format(**words)}")
     lines.append(f"    return {last}")
     return "\n".join(("```python", *lines, "```"))

@@ -1,6 +1,8 @@
 """The generated tasks: reproducible, disjoint splits, one layout, and gold that agrees with the worked answers."""
 
+import random
 import re
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -11,6 +13,7 @@ from workers.tasks import tiny_arith, tiny_code
 from workers.tasks.base import Prompt
 from workers.tasks.tiny_arith import TinyArith
 from workers.tasks.tiny_code import TinyCode
+from workers.tasks.wording import alternatives, choose
 from workers.training.tiny_tokenizer import train_tokenizer
 
 BOTH = (TinyArith(), TinyCode())
@@ -86,13 +89,42 @@ def test_worked_arithmetic_is_right_and_has_two_digits() -> None:
         assert task.score(prompt, answer).correct
 
 
-def test_every_phrasing_occurs() -> None:
-    answers = "\n".join(answer for _, answer in TinyArith().examples(split="train", limit=400, seed=3))
-    for start in ("more", "There are now", "Starting at", "so see that the sum", "There are only", "Out of", "In all"):
-        assert start in answers
-    code = "\n".join(answer for _, answer in TinyCode().examples(split="train", limit=400, seed=3))
-    for words in ("is the sum of", "then name it", "taken out", "is the larger one now", "keep the smaller here"):
-        assert words in code
+def test_no_sum_carries_and_no_difference_borrows() -> None:
+    for _, answer in TinyArith().examples(split="train", limit=300, seed=5):
+        for a, sign, n, r in re.findall(r"(\d\d) ([+-]) (\d\d) = (\d\d)", answer):
+            for digit in range(2):
+                assert int(r[digit]) == int(a[digit]) + int(f"{sign}{n[digit]}")
+
+
+def test_every_wording_occurs() -> None:
+    for task, templates in (
+        (TinyArith(), (*tiny_arith.GAIN_FORMS, *tiny_arith.LOSS_FORMS)),
+        (TinyCode(), (*tiny_code.DOCSTRINGS, *(form for forms in tiny_code.COMMENTS.values() for form in forms))),
+    ):
+        text = "\n".join(answer for _, answer in task.examples(split="train", limit=600, seed=3))
+        for template in templates:
+            for choice in alternatives(template):
+                assert all(words in text for words in choice)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [*tiny_arith.GAIN_FORMS, *tiny_arith.LOSS_FORMS, *tiny_code.DOCSTRINGS, *sum(tiny_code.COMMENTS.values(), ())],
+)
+def test_alternatives_have_one_length_and_no_word_at_the_same_place(template: str) -> None:
+    for choice in alternatives(template):
+        rows = [words.split() for words in choice]
+        assert len({len(row) for row in rows}) == 1
+        assert all(len(set(column)) == len(rows) for column in zip(*rows, strict=True))
+
+
+def test_choices_are_independent_and_favour_the_first() -> None:
+    rng = random.Random(0)
+    drawn = Counter(choose("[a|b] and [c|d|e]", rng) for _ in range(4000))
+    assert set(drawn) == {f"{x} and {y}" for x in "ab" for y in "cde"}
+    assert abs(drawn["a and c"] / 4000 - 0.36) < 0.03
+    assert abs(drawn["b and e"] / 4000 - 0.08) < 0.02
+    assert choose("no choice", rng) == "no choice"
 
 
 @pytest.mark.parametrize(
