@@ -109,6 +109,7 @@ class _Drive:
         self.missing = dict.fromkeys(self.jobs, 0)
         for item in items:
             self.missing[item.cell_id] += item.last - item.first
+        self.complete = sum(not rows for rows in self.missing.values())
         self.trouble = ""
 
     def run(self) -> RunOutcome:
@@ -175,10 +176,14 @@ class _Drive:
             self.tell("worker_ready", worker=event.worker, message=event.reason)
         elif event.kind == "lost":
             self.lose(event.worker, event.reason)
-        elif item := self.scheduler.running(event.worker) or self.items.get(
-            event.result.item_id if event.result else ""
-        ):
+        elif event.kind == "note":
+            self.tell("note", message=event.reason)
+        elif item := self.scheduler.running(event.worker) or self.late(event.result):
             self.answer(event.worker, item, event.result, event.reason)
+
+    def late(self, result: ItemResult | None) -> WorkItem | None:
+        """The item that a worker which was given up still answers."""
+        return self.items.get(result.item_id) if result else None
 
     def answer(self, worker: str, item: WorkItem, result: ItemResult | None, reason: str) -> None:
         """Store a worker's answer, or try again; a worker that failed for reasons of its own is replaced."""
@@ -202,6 +207,8 @@ class _Drive:
 
     def lose(self, worker: str, reason: str) -> None:
         """A worker is gone or useless: another one takes its place, its item is tried again or given up."""
+        if not self.scheduler.knows(worker):
+            return
         item, verdict = self.scheduler.lost(worker)
         self.trouble = reason
         self.tell("worker_lost", worker=worker, message=reason)
@@ -210,9 +217,8 @@ class _Drive:
             self.tell("item_retried", item, worker=worker, attempt=attempt, message=reason)
         elif item is not None and verdict == "give_up":
             attempt = self.scheduler.attempts(item.item_id)
-            self.store(
-                item, given_up(item, "WorkerLost", f"killed its worker {attempt} times: {reason}", attempt), worker
-            )
+            message = f"killed its worker {attempt} times: {reason}"
+            self.store(item, given_up(item, "WorkerLost", message, attempt), worker)
         self.scheduler.started(self.pool.replace(worker))
 
     def store(self, item: WorkItem, result: ItemResult, worker: str) -> None:
@@ -222,6 +228,7 @@ class _Drive:
         atomic_write(self.run_dir.result(item.cell_id, item.item_id), data)
         self.loaded.add(replace(result, traces=(b"",) * len(result.traces)))
         self.missing[item.cell_id] -= item.last - item.first
+        self.complete += not self.missing[item.cell_id]
         bad = result.failures
         self.tell(
             "item_failed" if bad else "item_done",
@@ -239,8 +246,7 @@ class _Drive:
             target = self.jobs[item.cell_id].cell.target.name
             rows = item.last - item.first
             fields = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "rows": rows, **fields}
-        done = sum(1 for rows in self.missing.values() if not rows)
-        self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=done, **fields))
+        self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=self.complete, **fields))
 
 
 def given_up(item: WorkItem, kind: str, message: str, attempt: int) -> ItemResult:

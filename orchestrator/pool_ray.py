@@ -147,13 +147,27 @@ class RayPool:
         else:
             sources = [str(Path(package.__path__[0])) for package in (sweeps, workers)]
             options["runtime_env"] = {"py_modules": sources}
-        try:
-            with _own_signals():
-                ray.init(self._address, **options)
-        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-            self.close()
-            raise ValueError(f"Ray does not start at address {self._address!r}: {_brief(error)}") from None
         self._connected = True
+        try:
+            self._init(options)
+        except Exception as error:  # Ray raises Exception itself when a busy machine takes it more than 30 s
+            if self._address != LOCAL:
+                self.close()
+                raise ValueError(f"no Ray cluster answers at address {self._address!r}: {_brief(error)}") from None
+            self._note(f"Ray did not start ({_brief(error)}): trying once more")
+            self._init_again(options)
+
+    def _init_again(self, options: dict[str, Any]) -> None:
+        try:
+            ray.shutdown()
+            self._init(options)
+        except Exception as error:
+            self.close()
+            raise ValueError(f"Ray does not start on this machine: {_brief(error)}") from None
+
+    def _init(self, options: dict[str, Any]) -> None:
+        with _own_signals():
+            ray.init(self._address, **options)
 
     def _spawn(self) -> str:
         self._made += 1

@@ -106,6 +106,10 @@ class Scheduler:
             totals[task.state] += 1
         return totals
 
+    def knows(self, worker: str) -> bool:
+        """Whether a worker is one of the present ones."""
+        return worker in self._workers
+
     def running(self, worker: str) -> WorkItem | None:
         """The item in flight on a worker."""
         known = self._workers.get(worker)
