@@ -14,6 +14,7 @@ from sweeps.tables import Tables
 from workers import catalog
 from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
+from workers.targets.settings import settings_digest
 
 
 def resolve_sweep(spec: SweepSpec, tables: Tables) -> tuple[SweepSpec, Facts]:
@@ -53,6 +54,7 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             path=target.path if is_hub else str(folder),
             revision=folder.name if is_hub else target.revision,
             digest=facts.weight_digest,
+            settings_digest=settings_digest(folder),
             family=facts.architecture,
             exact_cache=family.exact_cache,
         ),

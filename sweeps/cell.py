@@ -13,6 +13,7 @@ from typing import Any
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 
 ID_VERSION = 1
+TARGET_IDENTITY = ("digest", "settings_digest", "dtype", "family")
 DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "digest")
 NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
 
@@ -41,7 +42,7 @@ class Cell:
         """Everything that can change a generation, as plain JSON values."""
         return {
             "version": ID_VERSION,
-            "target": {"digest": self.target.digest, "dtype": self.target.dtype, "family": self.target.family},
+            "target": {name: getattr(self.target, name) for name in TARGET_IDENTITY},
             "task": {"kind": self.task.kind, "split": self.task.split, "digest": self.task.digest},
             "decode": {name: getattr(self.decode, name) for name in DecodeSpec.__slots__},
             "drafter": {name: getattr(self.drafter, name) for name in DRAFTER_IDENTITY},

@@ -12,7 +12,7 @@ from sweeps.source import Path, Source, dotted
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables, unknown
 
-COMPUTED = ("digest", "family", "exact_cache", "fixed")
+COMPUTED = ("digest", "settings_digest", "family", "exact_cache")
 
 
 def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -> tuple[TargetSpec, ...]:
@@ -79,13 +79,13 @@ def drafters(names: tuple[str, ...], raw: object, tables: Tables, source: Source
         if name == "none" and kind != "none":
             raise source.error(path, "drafters.none: this name means draft-free decoding: choose another")
         stated = tuple(sorted(key for key in values if key != "kind"))
-        options_known = {f.name for f in fields(DrafterSpec)} - {"name", "kind", *COMPUTED}
+        options_known = {f.name for f in fields(DrafterSpec)} - {"name", "kind", "fixed", *COMPUTED}
         for key in stated:
             if key in options_known and key not in tables.drafters[kind].uses:
                 uses = ", ".join(tables.drafters[kind].uses) or "no option"
                 raise source.error((*path, key), f"{dotted((*path, key))}: {kind} does not use it; it uses {uses}")
         values = values | {"kind": kind}
-        known[name] = build(DrafterSpec, values, path, source, hidden=COMPUTED[:3], name=name, fixed=stated)
+        known[name] = build(DrafterSpec, values, path, source, hidden=COMPUTED, name=name, fixed=stated)
     for index, name in enumerate(names):
         if name not in known:
             raise source.error(_axis("drafter", index, source), unknown("drafter", name, known))

@@ -79,8 +79,9 @@ def check_value(text: str, where: str) -> None:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise SweepError(f"{where}: not a YAML value: {getattr(error, 'problem', None) or error}") from None
-    if node is not None:
-        _walk(node, (), where, {}, inline=True)
+    if node is None or text[node.end_mark.index :].strip():
+        raise SweepError(f"{where}: what follows # would be a remark: quote the value (KEY='\"...\"' in a shell)")
+    _walk(node, (), where, {}, inline=True)
 
 
 def _walk(node: yaml.Node, path: Path, name: str, lines: dict[Path, int], *, inline: bool = False) -> None:

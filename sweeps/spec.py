@@ -34,7 +34,8 @@ def normalised(value: float) -> float:
 class TargetSpec:
     """A target model: a name of the built-in table, a directory, or a hub id with its revision.
 
-    `digest` (sha256 over the weight files) is empty until resolved; `exact_cache` is a trait of the family.
+    `digest` (sha256 over the weight files) and `settings_digest` (over config, tokenizer and template) are empty until
+    resolved; `exact_cache` is a trait of the family.
     """
 
     name: str
@@ -42,6 +43,7 @@ class TargetSpec:
     revision: str = ""
     dtype: str = "float32"
     digest: str = ""
+    settings_digest: str = ""
     family: str = ""
     exact_cache: bool = True
 

@@ -12,6 +12,8 @@ from workers.catalog import DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter
 from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.base import Target
+from workers.targets.files import resolve_folder
+from workers.targets.settings import settings_digest
 from workers.tasks.base import Task
 
 Entry = TypeVar("Entry")
@@ -35,7 +37,7 @@ class Loaded:
 
     def get_target(self, spec: TargetSpec) -> Target:
         """The target of `spec`. Raises ValueError when the loaded weights are not those of a digest that it names."""
-        key = spec.family, spec.digest, spec.dtype, spec.path, spec.revision
+        key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision
         if self.target is not None and key == self.target_key:
             return self.target
         self.target = None  # before the next one is loaded: two may not fit
@@ -44,6 +46,13 @@ class Loaded:
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:
             raise ValueError(f"target {spec.name}: weights have digest {found}, the cell says {spec.digest}")
+        if spec.settings_digest:
+            found = settings_digest(resolve_folder(spec.path, spec.revision or None))
+            if found != spec.settings_digest:
+                files = "config, tokenizer and template"
+                raise ValueError(
+                    f"target {spec.name}: {files} have digest {found}, the cell says {spec.settings_digest}"
+                )
         self.target, self.target_key = target, key
         return target
 

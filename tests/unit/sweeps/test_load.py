@@ -147,6 +147,8 @@ REFUSED_OVERRIDES = {
     "title=3": "title is 3: allowed is text (quote it: '3')",
     "title=f(${": "for a plain ${ write \\${",
     "title=${nothing}": "Interpolation key 'nothing' not found",
+    "title=a #1": "what follows # would be a remark",
+    "title=#1": "what follows # would be a remark",
     "title=[a": "not a YAML value",
     "grid..budget=3": "an override is KEY=VALUE",
     "grid.budget": "an override is KEY=VALUE",
