@@ -174,7 +174,7 @@ def parent_row(spec: SweepSpec, sweep_id: str, results: tuple[CellResult, ...], 
         tags=tags,
         cut={},
         status="FAILED" if failed else "FINISHED",
-        time_ms=int(max((result.finished_at for result in results), default=0.0) * 1000),
+        time_ms=int(max((result.finished_at or 0.0 for result in results), default=0.0) * 1000),
     )
 
 

@@ -107,7 +107,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         tags=tags,
         cut=cut,
         status="FAILED" if result.n_failed or not result.n else "FINISHED",
-        time_ms=int(result.finished_at * 1000),
+        time_ms=int((result.finished_at or 0.0) * 1000),
     )
 
 

@@ -21,13 +21,13 @@ class Column:
     path: str
 
     def read(self, row: object) -> Any:
-        """The value for `row`. Tuples of texts become one text; an integral enum or label its plain value."""
+        """The value for `row`. Texts in a tuple become one (none: None)."""
         value: Any = row
         for name in self.path.split("."):
             if value is None:
                 return None
             value = getattr(value, name)
-        return "; ".join(value) if isinstance(value, tuple) else value
+        return ("; ".join(value) or None) if isinstance(value, tuple) else value
 
 
 def estimate(name: str, unit: str, meaning: str, path: str) -> tuple[Column, Column, Column]:

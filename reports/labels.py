@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reports.text import visible
+from reports.text import DASH, visible
 from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 
@@ -22,6 +22,10 @@ class Labels:
     method: dict[str, str]
     task: dict[str, str]
     methods: tuple[str, ...]
+
+    def budget(self, cell: Cell) -> str:
+        """The budget of a cell; draft-free decoding has none."""
+        return DASH if cell.is_baseline else str(cell.drafter.budget)
 
     def by_setting(self, results: Iterable[CellResult]) -> Iterator[tuple[str, list[CellResult]]]:
         """Results grouped by setting, in the order in which settings first appear."""
@@ -92,5 +96,5 @@ def method_names(cells: list[Cell]) -> list[str]:
     for cell in cells:
         told = [option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, option]) > 1]
         extra = [f"{option} {str(getattr(cell.drafter, option))[:8]}" for option in told]
-        names.append(", ".join([visible(cell.drafter.name, 60), *extra]))
+        names.append("draft-free" if cell.is_baseline else ", ".join([visible(cell.drafter.name, 60), *extra]))
     return names

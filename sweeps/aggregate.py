@@ -54,7 +54,7 @@ class CellResult:
     identity: Identity
     throughput: Throughput
     alarms: tuple[Alarm, ...]
-    finished_at: float
+    finished_at: float | None
     resamples: int = RESAMPLES
     bootstrap_seed: int = BOOTSTRAP_SEED
 
@@ -97,7 +97,7 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
         identity=identity,
         throughput=throughput(rows.timings, baseline.generations),
         alarms=alarms,
-        finished_at=rows.finished_at,
+        finished_at=rows.finished_at or None,
     )
 
 

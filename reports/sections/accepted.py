@@ -88,7 +88,7 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     return (
         Value(labels.task[result.cell.cell_id]),
         Value(labels.method[result.cell.cell_id]),
-        Value(str(result.cell.drafter.budget)),
+        Value(labels.budget(result.cell)),
         Value(number(accepted.value), interval(accepted)),
         Value(number(tokens.value), interval(tokens)),
         Value(number(result.drafted_per_round.value)),

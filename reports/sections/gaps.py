@@ -43,7 +43,7 @@ def incomplete(frames: Frames, labels: Labels) -> Table | None:
     rows = tuple(
         (
             *(Value(names[result.cell.cell_id]) for names in (labels.setting, labels.task, labels.method)),
-            *(Value(str(n)) for n in (result.cell.drafter.budget, result.n_expected, result.n)),
+            *(Value(text) for text in (labels.budget(result.cell), str(result.n_expected), str(result.n))),
             Value(str(result.n_failed), flag="alarm" if result.n_failed else ""),
             Value(str(result.n_missing), flag="warning" if result.n_missing else ""),
         )

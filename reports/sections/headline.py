@@ -79,9 +79,9 @@ def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], see
     own = cell.is_baseline
     complete = result.n == result.n_expected
     values = (
-        Value("draft-free" if own else labels.method[cell.cell_id]),
+        Value(labels.method[cell.cell_id]),
         *((Value(str(cell.seed)),) if seeds else ()),
-        Value(DASH if own else str(cell.drafter.budget)),
+        Value(labels.budget(cell)),
         Value(f"{result.n}" if complete else f"{result.n} of {result.n_expected}", flag="" if complete else "warning"),
         measured(result.nfe, digits=1),
         Value(DASH) if own else measured(result.nfe_reduction, best=cell.cell_id in best[0]),

@@ -58,7 +58,7 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     return (
         Value(labels.task[cell_id]),
         Value(labels.method[cell_id]),
-        Value(str(result.cell.drafter.budget)),
+        Value(labels.budget(result.cell)),
         Value(str(timing.ratio.n)),
         Value(str(timing.repeats)),
         Value(bare(timing.cv)),

@@ -7,7 +7,7 @@ from reports.text import count, visible
 from sweeps.aggregate import CellResult
 from sweeps.records import GenerationRecord
 
-MOST_TRACES = 16
+MOST_TRACES = 12
 MOST_TOKENS = 256
 MOST_BYTES = 400_000
 BYTES_A_TOKEN = 120
@@ -41,10 +41,10 @@ def info(frames: Frames) -> SectionInfo | None:
 
 
 def spread(results: list[CellResult], labels: Labels) -> list[CellResult]:
-    """Results with those of one setting and task far apart: the first method of each, then the second of each."""
+    """The results in turns: of each setting and task the one with the fewest forwards, then the next of each."""
     seen: dict[tuple[str, str], int] = {}
     placed = []
-    for order, result in enumerate(sorted(results, key=lambda r: (r.cell.is_baseline, -r.cell.drafter.budget))):
+    for order, result in enumerate(sorted(results, key=lambda r: -(r.nfe_reduction.value or 0))):
         key = labels.setting[result.cell.cell_id], labels.task[result.cell.cell_id]
         seen[key] = seen.get(key, -1) + 1
         placed.append((seen[key], order, result))
@@ -75,7 +75,7 @@ def trace_of(result: CellResult, record: GenerationRecord, labels: Labels) -> Tr
     cut = len(record.output_ids) - shown
     note = f"{count(record.tokens_generated, 'token')} in {count(record.counters.nfe, 'forward')}"
     names = (labels.setting[cell_id], labels.task[cell_id], labels.method[cell_id])
-    budget = "" if result.cell.is_baseline else f", D = {result.cell.drafter.budget}"
+    budget = "" if result.cell.is_baseline else f", D = {labels.budget(result.cell)}"
     return Trace(
         title=f"{', '.join(names)}{budget}: prompt {visible(record.prompt_id, 60)}",
         note=f"{note}; {count(cut, 'more token')} not shown" if cut else note,
@@ -87,7 +87,7 @@ def trace_of(result: CellResult, record: GenerationRecord, labels: Labels) -> Tr
 def piece(record: GenerationRecord, index: int) -> str:
     """The text of one output token, or its id where the text was not kept."""
     text = record.pieces[index] if index < len(record.pieces) else f"#{record.output_ids[index]}"
-    return visible(text, 12).replace("\n", "\u2424").replace("\t", "\u2409")
+    return visible(text, 12).replace("\n", "\u21b5").replace("\t", "\u21e5")
 
 
 def as_text(record: GenerationRecord, places: dict[int, int]) -> str:

@@ -1,0 +1,89 @@
+"""Every section of the table, over whole, faulty, empty and hostile runs: what all of them owe a reader."""
+
+import re
+from dataclasses import fields, is_dataclass
+
+import pytest
+
+from reports.model import Chart, SectionInfo, Table
+from reports.render import environment, function
+from reports.sections import SECTIONS
+from tests.pages import Page
+from tests.synthetic import HOSTILE, Faults, grid, sweep
+from tests.unit.reports.conftest import framed
+
+ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
+RUNS = {
+    "clean": lambda: sweep(grid(), prompts=4),
+    "one budget": lambda: sweep(grid(**ONE), prompts=4),
+    "faulty": lambda: sweep(grid(), faults=Faults(failed=1, missing=1, near_ties=1, bugs=1, empty_cells=3, noisy=True)),
+    "nothing decoded": lambda: sweep(grid(**ONE), prompts=4, faults=Faults(missing=4), timed=0),
+    "everything failed": lambda: sweep(grid(**ONE), prompts=4, faults=Faults(failed=4), timed=0),
+    "only draft-free": lambda: sweep(grid(**ONE)[:1], prompts=2),
+    "one prompt": lambda: sweep(grid(**ONE), prompts=1, timed=1, repeats=1),
+    "hostile": lambda: sweep(grid(**ONE, mark=HOSTILE[3]), prompts=7, faults=Faults(hostile=True, failed=2, bugs=1)),
+    "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def frames(request):
+    return framed(RUNS[request.param](), title=HOSTILE[0])
+
+
+@pytest.mark.parametrize("reference", SECTIONS)
+def test_a_section_is_plain_frozen_data_or_nothing(reference, frames):
+    info = function(reference)(frames)
+    assert info is None or isinstance(info, SectionInfo)
+    for value in leaves(info):
+        assert value is None or isinstance(value, str | int | float | bool), type(value)
+        if isinstance(value, str):
+            assert value != "None"
+            assert not re.search(r"\b(nan|inf)\b", value), value
+        if isinstance(value, float):
+            assert value - value == 0, "neither NaN nor infinity"
+
+
+@pytest.mark.parametrize("reference", SECTIONS)
+def test_a_section_is_the_same_for_the_same_frames(reference, frames):
+    assert function(reference)(frames) == function(reference)(frames)
+
+
+@pytest.mark.parametrize("reference", SECTIONS)
+def test_tables_have_rows_and_charts_have_points(reference, frames):
+    info = function(reference)(frames)
+    for part in (part for group in (info.groups if info else ()) for part in group.parts):
+        if isinstance(part, Table):
+            assert any(rows for _, rows in part.groups), part.caption
+        if isinstance(part, Chart):
+            assert part.points
+            assert {point.series for point in part.points} <= set(part.series)
+
+
+@pytest.mark.parametrize("reference", SECTIONS)
+def test_no_text_of_a_section_becomes_markup(reference, frames, monkeypatch):
+    monkeypatch.setattr("reports.charts.svg", lambda chart: "")
+    info = function(reference)(frames)
+    html = environment().get_template("report.html.j2").render(title="t", name="n", sections=[info] if info else [])
+    page = Page(html)
+    assert page.open == []
+    assert {"script", "img", "svg", "b"} & set(page.tags) == set()
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+def test_keys_are_unique(frames):
+    keys = [info.key for reference in SECTIONS if (info := function(reference)(frames)) is not None]
+    assert len(set(keys)) == len(keys)
+    assert {"summary", "results", "provenance"} <= set(keys)
+
+
+def leaves(value):
+    if is_dataclass(value):
+        assert type(value).__dataclass_params__.frozen
+        for field in fields(value):
+            yield from leaves(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value
