@@ -18,6 +18,7 @@ MAX_STARTS, MAX_CUTS = 20, 8
 _OPENING = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<tag>[\w+#.-]*(?:[ \t]*\{.*\})?)(?P<rest>[^`]*)$")
 _CLOSING = re.compile(r"(?P<before>.*?)(?P<marks>`{3,}|~{3,})[ \t]*$")
 _START = re.compile(r"(?:async\s+def|def|class|import|from)\s|@\w|[A-Za-z_]\w*\s*(?::[^=]+)?=[^=]")
+_UNINDENTED = re.compile(r"^(?:async\s+def|def|class)\s", re.MULTILINE)  # a program of its own, no function's body
 _FUTURE = re.compile(r"^from __future__ import [^\n]*\n?", re.MULTILINE)
 
 
@@ -34,7 +35,7 @@ def extract_code(answer: str, *, entry_point: str, prompt: str = "") -> str:
             if found is not None:
                 return _joined(preamble(prompt, entry_point), found)
     if prompt:
-        for stretch in (s for s in (*fenced, *bare) if f"def {entry_point}" not in s and len(s) <= MAX_LENGTH):
+        for stretch in (s for s in (*fenced, *bare) if not _UNINDENTED.search(s) and len(s) <= MAX_LENGTH):
             for body in _bodies(stretch):
                 if _defines(f"{prompt.rstrip()}\n{body}\n", entry_point):
                     return f"{prompt.rstrip()}\n{body}\n"

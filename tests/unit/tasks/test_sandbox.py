@@ -393,6 +393,7 @@ def test_verdict_cannot_be_forged(name: str, fences: str, rows: Path) -> None:
     limits = SHORT if name in WAITING else Limits()
     outcome = run_tests(code, TESTS, limits=limits, without=FENCES[fences])
     assert not outcome.passed, outcome
+    assert outcome.reason != "passed"
     assert "wall time" not in outcome.reason or name in WAITING, outcome
     outcome.reason.encode()
     outcome.output.encode()

@@ -123,8 +123,8 @@ class Watch:
                 self.layers.update(message["layers"])
 
     def _fail(self, reason: str) -> None:
-        """The first end that is heard of counts."""
-        self._reason = self._reason or reason or "failed"
+        """The first end that is heard of counts; a failure that calls itself "passed" is given no name."""
+        self._reason = self._reason or (reason if reason != "passed" else "") or "failed"
 
     def _ended(self) -> str:
         """How the runner left without a verdict."""
