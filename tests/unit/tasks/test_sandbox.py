@@ -219,6 +219,22 @@ result = subprocess.run(["touch", {str(tmp_path / "x")!r}], capture_output=True)
     failed_because(run_tests(code, "", without=("namespaces", "landlock")), "subprocess.Popen")
 
 
+def test_no_signal_reaches_other_processes(without: tuple[str, ...]) -> None:
+    code = """
+import os
+reached = []
+for pid in (os.getppid(), PARENT, -1):
+    try:
+        os.kill(pid, 0)
+        reached.append(pid)
+    except OSError:
+        pass
+"""
+    tests = "assert reached in ([], [0])"  # 0, where the parent is outside of the namespace, is the row's own group
+    outcome = run_tests(code.replace("PARENT", str(os.getpid())), tests, without=without)
+    assert outcome.passed, outcome
+
+
 def test_a_small_fork_loop_leaves_nothing(rows: Path, without: tuple[str, ...]) -> None:
     code = (
         "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        time.sleep(987)\n        os._exit(0)\n"

@@ -2,7 +2,8 @@
 
 It always refuses what would let the code read the memory in which the verdict's secret lies: ctypes, /proc, the
 collector's lists. Only where the kernel refused to fence the process in does it also refuse sockets, writes outside the
-folder and other programs; that is weaker, since an audit hook sees Python's own calls only.
+folder, other programs and signals to other processes; that is weaker, since an audit hook sees only Python's own calls
+(and not all of them: `os.mkfifo` and paths relative to an open folder pass).
 """
 
 import os
@@ -19,9 +20,8 @@ NEVER = frozenset(
         "sys.settrace",
     }
 )
-PROGRAMS = frozenset(
-    {"os.exec", "os.kill", "os.killpg", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn", "subprocess.Popen"}
-)
+PROGRAMS = frozenset({"os.exec", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn", "subprocess.Popen"})
+SIGNALS = frozenset({"os.kill", "os.killpg"})
 # For each event the arguments that are paths being changed.
 CHANGES = {
     "os.chmod": (0,),
@@ -41,14 +41,13 @@ AF_UNIX = 1
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-def install(folder: str, *, files: bool, sockets: bool) -> None:
-    """Refuse from now on what no row may do; with `files` or `sockets` also what the kernel lets through."""
-    hook = _hook(os.path.realpath(folder), files=files, sockets=sockets)
-    sys.addaudithook(hook)
+def install(folder: str, *, files: bool, sockets: bool, signals: bool) -> None:
+    """Refuse from now on what no row may do; with `files`, `sockets`, `signals` also what the kernel lets through."""
+    sys.addaudithook(_hook(os.path.realpath(folder), files=files, sockets=sockets, signals=signals))
 
 
-def _hook(home: str, *, files: bool, sockets: bool) -> Callable[[str, tuple[object, ...]], None]:
-    real, inside = os.path.realpath, home + os.sep
+def _hook(home: str, *, files: bool, sockets: bool, signals: bool) -> Callable[[str, tuple[object, ...]], None]:
+    real, getpid, inside = os.path.realpath, os.getpid, home + os.sep
 
     def refuse(what: str) -> None:
         raise PermissionError(f"the sandbox does not allow {what}")
@@ -72,6 +71,8 @@ def _hook(home: str, *, files: bool, sockets: bool) -> Callable[[str, tuple[obje
             check_path(event, arguments[0], isinstance(flags, int) and bool(flags & _WRITING))
         elif sockets and event == "socket.__new__" and arguments[1] != AF_UNIX:
             refuse("sockets")
+        elif signals and event in SIGNALS and arguments[0] != getpid():
+            refuse("signals to other processes")
         elif files and event in PROGRAMS:
             refuse(event)
         elif files:

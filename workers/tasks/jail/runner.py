@@ -39,7 +39,12 @@ def run(*, without: frozenset[str], layers: dict[str, str]) -> None:
         _fence(os.getcwd(), without, layers)
         stream = os.fdopen(CHANNEL, "rb", closefd=False)
         _limit(json.loads(stream.readline()))
-        guard.install(os.getcwd(), files=layers["files"] == HOOK, sockets=layers["network"] == HOOK)
+        guard.install(
+            os.getcwd(),
+            files=layers["files"] == HOOK,
+            sockets=layers["network"] == HOOK,
+            signals=layers["processes"] != "pid namespace",
+        )
         os.write(CHANNEL, json.dumps({"layers": layers}).encode() + b"\n")
         _forget_ourselves()
         random.seed(0)  # a verdict must not depend on luck
