@@ -7,15 +7,15 @@ workers), stored rows stay, the pool is closed, and the next start does what is 
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from orchestrator.deadlines import Placement, Policy
-from orchestrator.events import EventLog, RunEvent, RunEventKind
+from orchestrator.events import EventLog, Progress, RunEvent, RunEventKind
 from orchestrator.opening import open_results
 from orchestrator.outcome import RunOutcome, tally
 from orchestrator.pool import Pool, PoolEvent
 from orchestrator.scheduler import Assignment, Clock, Scheduler
-from orchestrator.stop import NeverStop
+from orchestrator.stop import NeverStop, StopFlag
 from sweeps.belongs import check_belongs, record_start
 from sweeps.lock import LockedError, RunLock
 from sweeps.origin import Origin, origin_of
@@ -26,23 +26,6 @@ from sweeps.todo import Job, Plan, missing_items
 from workers.guard import failed
 
 POLL_SECONDS = 0.5
-
-
-class Progress(Protocol):
-    """Who watches: gets every event, and is closed at the end."""
-
-    def show(self, event: RunEvent) -> None:
-        """Something happened."""
-
-    def close(self) -> None:
-        """It is over."""
-
-
-class StopFlag(Protocol):
-    """A `threading.Event` or an `orchestrator.stop.Stop`."""
-
-    def is_set(self) -> bool:
-        """Whether the run should stop."""
 
 
 def run_plan(

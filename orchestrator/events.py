@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Literal, Protocol
 
 import msgspec
 
@@ -51,6 +51,16 @@ class RunEvent:
     cells_done: int = 0
     seconds: float = 0.0
     message: str = ""
+
+
+class Progress(Protocol):
+    """Who watches: gets every event, and is closed at the end."""
+
+    def show(self, event: RunEvent) -> None:
+        """Something happened."""
+
+    def close(self) -> None:
+        """It is over."""
 
 
 class EventLog:

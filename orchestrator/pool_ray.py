@@ -7,6 +7,7 @@ own is off; and because Ray waits for ever for what no node can give, the demand
 import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from collections import deque
@@ -39,6 +40,7 @@ from workers.guard import RunnerFactory
 LOCAL = "local"
 OBJECT_STORE_BYTES = 120 * 1024**2
 PATIENCE_SECONDS = 15.0
+CONNECT_SECONDS = 10.0
 REASON_CHARACTERS = 300
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -145,6 +147,7 @@ class RayPool:
             options["_temp_dir"] = str(self._scratch.path)
             options["include_dashboard"] = False
         else:
+            check_reachable(self._address)
             sources = [str(Path(package.__path__[0])) for package in (sweeps, workers)]
             options["runtime_env"] = {"py_modules": sources}
         self._connected = True
@@ -230,6 +233,20 @@ class RayPool:
         needs = ", ".join(f"{name} {amount:g}" for name, amount in demand.items())
         what = f"{' and '.join(short)} all taken" if short else "workers are starting"
         return f"no worker is ready after {PATIENCE_SECONDS:g} s: {what} (a worker needs {needs})"
+
+
+def check_reachable(address: str) -> None:
+    """Raise ValueError when nothing listens at `host:port`: Ray itself would try for minutes."""
+    if address.startswith("ray://"):
+        raise ValueError(f"address {address!r} is of Ray's client: give the cluster's own, like {address[6:]!r}")
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(f"no Ray cluster answers at address {address!r}: {reason}") from None
 
 
 @contextlib.contextmanager

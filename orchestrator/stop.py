@@ -10,9 +10,17 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Protocol
 
 EXIT_INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopFlag(Protocol):
+    """A `threading.Event` or an `orchestrator.stop.Stop`."""
+
+    def is_set(self) -> bool:
+        """Whether the run should stop."""
 
 
 class Stop:
