@@ -48,6 +48,13 @@ def infeasible(nodes: Sequence[NodeResources], demand: Mapping[str, float]) -> s
     return f"a worker needs {needs} on one node, {where}: missing {lacks} (resources.cpus, resources.gpus)"
 
 
+def waiting_for(free: NodeResources, demand: Mapping[str, float]) -> str:
+    """What to say of workers that fit and are not there yet: Ray does not tell ours from others' use."""
+    needs = ", ".join(f"{name} {amount:g}" for name, amount in demand.items())
+    has = ", ".join(f"{name} {free.get(name, 0.0):g}" for name in demand)
+    return f"they are starting, or others use the cluster (a worker needs {needs}; unused now: {has})"
+
+
 def _on(node: NodeResources, demand: Mapping[str, float]) -> int:
     return min(int(node.get(name, 0.0) / amount + 1e-9) for name, amount in demand.items())
 

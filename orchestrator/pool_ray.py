@@ -7,7 +7,6 @@ own is off; and because Ray waits for ever for what no node can give, the demand
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 from collections import deque
@@ -19,13 +18,15 @@ from typing import Any
 import msgspec
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the coming default, without the warning about it
 
 import ray
 
 import sweeps
 import workers
-from orchestrator.capacity import demand_of, worker_count
+from orchestrator.address import LOCAL, check_reachable, ignored_variable
+from orchestrator.capacity import demand_of, waiting_for, worker_count
 from orchestrator.pool import PoolEvent
 from orchestrator.pool_inline import DEFAULT_RUNNER
 from orchestrator.scratch import Scratch, make_scratch
@@ -37,10 +38,8 @@ from sweeps.spec import ResourceSpec
 from workers.actor import Hello, Worker
 from workers.guard import RunnerFactory
 
-LOCAL = "local"
 OBJECT_STORE_BYTES = 120 * 1024**2
 PATIENCE_SECONDS = 15.0
-CONNECT_SECONDS = 10.0
 REASON_CHARACTERS = 300
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -101,7 +100,7 @@ class RayPool:
         """What workers answered. Raises ValueError when one runs other code than this process."""
         if not self._greeted and time.monotonic() - self._started > PATIENCE_SECONDS:
             self._greeted = True
-            self._note(self._why_waiting())
+            self._note(f"no worker is ready after {PATIENCE_SECONDS:g} s: {self._obstacle()}")
         if self._calls:
             ray.wait(list(self._calls), timeout=0 if self._events else timeout)
             ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
@@ -138,9 +137,7 @@ class RayPool:
             return
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self._address == LOCAL:
-            if os.environ.get("RAY_ADDRESS"):
-                theirs = os.environ["RAY_ADDRESS"]
-                self._note(f"RAY_ADDRESS={theirs} is ignored: Ray runs on this machine (--address {theirs} to use it)")
+            self._note(ignored_variable())
             self._scratch = make_scratch()
             self._note(self._scratch.note)
             options["object_store_memory"] = OBJECT_STORE_BYTES
@@ -223,30 +220,12 @@ class RayPool:
         self._greeted = True
         return PoolEvent(kind="ready", worker=worker, reason=f"{where}, {hello.omp_threads} threads")
 
+    def _obstacle(self) -> str:
+        return waiting_for(ray.available_resources(), demand_of(self._resources))
+
     def _note(self, text: str) -> None:
         if text:
             self._events.append(PoolEvent(kind="note", worker="", reason=text))
-
-    def _why_waiting(self) -> str:
-        free, demand = ray.available_resources(), demand_of(self._resources)
-        short = [name for name, amount in demand.items() if free.get(name, 0.0) < amount]
-        needs = ", ".join(f"{name} {amount:g}" for name, amount in demand.items())
-        what = f"{' and '.join(short)} all taken" if short else "workers are starting"
-        return f"no worker is ready after {PATIENCE_SECONDS:g} s: {what} (a worker needs {needs})"
-
-
-def check_reachable(address: str) -> None:
-    """Raise ValueError when nothing listens at `host:port`: Ray itself would try for minutes."""
-    if address.startswith("ray://"):
-        raise ValueError(f"address {address!r} is of Ray's client: give the cluster's own, like {address[6:]!r}")
-    host, _, port = address.rpartition(":")
-    if not (host and port.isdigit()):
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ValueError(f"no Ray cluster answers at address {address!r}: {reason}") from None
 
 
 @contextlib.contextmanager
