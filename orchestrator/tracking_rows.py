@@ -90,7 +90,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
     metrics, invalid = metrics_of(numbers)
     tags = {
         "sweep_id": sweep_id,
-        "cell_id": cell.cell_id,
+        "cell_id": result.cell_id,
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
         "complete": str(result.n == result.n_expected).lower(),

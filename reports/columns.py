@@ -40,7 +40,7 @@ def estimate(name: str, unit: str, meaning: str, path: str) -> tuple[Column, Col
 
 
 AXES = (
-    Column("cell_id", "text", "", "identity: digest of all that can change a generation", "cell.cell_id"),
+    Column("cell_id", "text", "", "identity: digest of all that can change a generation", "cell_id"),
     Column("target", "text", "", "name of the target model", "cell.target.name"),
     Column("task", "text", "", "name of the task", "cell.task.name"),
     Column("drafter", "text", "", "name of the drafter; none is draft-free decoding", "cell.drafter.name"),

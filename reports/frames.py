@@ -58,7 +58,7 @@ def frames_of(
     problems: tuple[Problem, ...] = (),
 ) -> Frames:
     """The frames of results and rows that are at hand."""
-    of_cell = ((result, rows.get(result.cell.cell_id, NO_ROWS)) for result in results)
+    of_cell = ((result, rows.get(result.cell_id, NO_ROWS)) for result in results)
     prompts = (row for result, own in of_cell for row in prompt_rows(result, own, rows.get(base_id(result), NO_ROWS)))
     return Frames(
         spec=spec,

@@ -31,14 +31,14 @@ class Labels:
         """Results grouped by setting, in the order in which settings first appear."""
         groups = defaultdict(list)
         for result in results:
-            groups[self.setting[result.cell.cell_id]].append(result)
+            groups[self.setting[result.cell_id]].append(result)
         yield from groups.items()
 
 
 def labels_of(results: Iterable[CellResult]) -> Labels:
     """Names for `results`."""
-    cells = [result.cell for result in results]
-    ids = [cell.cell_id for cell in cells]
+    results = tuple(results)
+    cells, ids = [result.cell for result in results], [result.cell_id for result in results]
     settings = apart(varying([setting_facts(cell) for cell in cells]), [cell.target.digest for cell in cells])
     tasks = apart([visible(cell.task.name, 80) for cell in cells], [cell.task.digest for cell in cells])
     methods = method_names(cells)

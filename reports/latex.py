@@ -31,12 +31,12 @@ def escape(text: str) -> str:
 
 def table(setting: str, results: list[CellResult], labels: Labels) -> str:
     """One table: a row a method and budget; for each task a column of NFE reductions and one of throughput ratios."""
-    tasks = list(dict.fromkeys(labels.task[result.cell.cell_id] for result in results))
+    tasks = list(dict.fromkeys(labels.task[result.cell_id] for result in results))
     rows: dict[tuple[str, int, int], dict[str, CellResult]] = {}
     for result in results:
         if not result.cell.is_baseline:
-            key = labels.method[result.cell.cell_id], result.cell.drafter.budget, result.cell.seed
-            rows.setdefault(key, {})[labels.task[result.cell.cell_id]] = result
+            key = labels.method[result.cell_id], result.cell.drafter.budget, result.cell.seed
+            rows.setdefault(key, {})[labels.task[result.cell_id]] = result
     lines = [
         r"\begin{table}",
         rf"\caption{{{escape(setting)}. NFE: draft-free over own forwards; Thr.: throughput ratio.}}",

@@ -16,6 +16,7 @@ class PromptRow:
     """Everything known of one prompt of one cell. Parts that do not exist are None."""
 
     cell: Cell
+    cell_id: str
     index: int
     generation: GenerationRecord | None
     draft_free: GenerationRecord | None
@@ -71,6 +72,7 @@ def prompt_rows(result: CellResult, rows: CellRows, baseline: CellRows) -> Itera
     for index in sorted({*range(result.n_expected), *rows.generations, *rows.timings}):
         yield PromptRow(
             cell=result.cell,
+            cell_id=result.cell_id,
             index=index,
             generation=rows.generations.get(index),
             draft_free=baseline.generations.get(index),

@@ -18,7 +18,7 @@ def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResul
     for result in results:
         cell = result.cell
         if not cell.is_baseline and result.claim_holds is not False and not result.alarms:
-            key = (labels.setting[cell.cell_id], labels.task[cell.cell_id], cell.drafter.budget, cell.seed)
+            key = (labels.setting[result.cell_id], labels.task[result.cell_id], cell.drafter.budget, cell.seed)
             groups[key].append(result)
     return list(groups.values())
 
@@ -29,13 +29,13 @@ def nfe_winners(frames: Frames, labels: Labels) -> set[str]:
     for group in rivals(labels, frames.results):
         ranked = sorted((r for r in group if r.nfe_reduction.value), key=lambda r: -(r.nfe_reduction.value or 0))
         if len(ranked) > 1 and fewer_forwards(frames, ranked[0], ranked[1]):
-            winners.add(ranked[0].cell.cell_id)
+            winners.add(ranked[0].cell_id)
     return winners
 
 
 def fewer_forwards(frames: Frames, one: CellResult, other: CellResult) -> bool:
     """Whether `one` needs fewer forwards than `other` over the prompts that both decoded."""
-    ours, theirs = (frames.rows[result.cell.cell_id].generations for result in (one, other))
+    ours, theirs = (frames.rows[result.cell_id].generations for result in (one, other))
     both = sorted(ours.keys() & theirs.keys())
     ratio = ratio_of_sums([theirs[i].counters.nfe for i in both], [ours[i].counters.nfe for i in both])
     return ratio.low is not None and ratio.low > 1
@@ -51,5 +51,5 @@ def throughput_winners(frames: Frames, labels: Labels) -> set[str]:
             continue
         low, high = ranked[0].throughput.ratio.low, [rival.throughput.ratio.high for rival in ranked[1:]]
         if low is not None and all(end is not None and end < low for end in high):
-            winners.add(ranked[0].cell.cell_id)
+            winners.add(ranked[0].cell_id)
     return winners

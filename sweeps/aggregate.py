@@ -33,6 +33,7 @@ class CellResult:
     """
 
     cell: Cell
+    cell_id: str
     claim: str
     claim_holds: bool | None
     n_expected: int
@@ -76,6 +77,7 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
     scores = [row.correct for row in done if row.correct is not None]
     return CellResult(
         cell=cell,
+        cell_id=job.cell_id,
         claim=claim.value,
         claim_holds=holds(identity, alarms) if claim.promises_identity and not cell.is_baseline else None,
         n_expected=job.prompts,

@@ -69,7 +69,7 @@ def points(results: list[CellResult], labels: Labels) -> list[Point]:
     pooled: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
     for result in results:
         for accepted, rounds in enumerate(result.accepted_histogram):
-            key = result.cell.drafter.budget, labels.method[result.cell.cell_id]
+            key = result.cell.drafter.budget, labels.method[result.cell_id]
             pooled[key][min(accepted, MOST_ACCEPTED)] += rounds
     made = []
     for (budget, method), rounds_by_accepted in sorted(pooled.items()):
@@ -86,8 +86,8 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     histogram = result.accepted_histogram
     accepted, tokens = result.accepted_per_round, result.tokens_per_forward
     return (
-        Value(labels.task[result.cell.cell_id]),
-        Value(labels.method[result.cell.cell_id]),
+        Value(labels.task[result.cell_id]),
+        Value(labels.method[result.cell_id]),
         Value(labels.budget(result.cell)),
         Value(number(accepted.value), interval(accepted)),
         Value(number(tokens.value), interval(tokens)),

@@ -25,7 +25,7 @@ def info(frames: Frames) -> SectionInfo | None:
     labels = labels_of(frames.results)
     groups: list[Group] = []
     for setting, results in labels.by_setting(frames.results):
-        tasks = {labels.task[result.cell.cell_id] for result in results}
+        tasks = {labels.task[result.cell_id] for result in results}
         if len(tasks) > 1:
             rows = tuple(rows_of(results, labels, len(tasks)))
             if rows:
@@ -42,7 +42,7 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
     by_method: dict[tuple[str, int], list[CellResult]] = defaultdict(list)
     for result in results:
         if not result.cell.is_baseline:
-            by_method[labels.method[result.cell.cell_id], result.cell.drafter.budget].append(result)
+            by_method[labels.method[result.cell_id], result.cell.drafter.budget].append(result)
     rows = []
     for (method, budget), cells in by_method.items():
         reductions = values_by_task(cells, labels, [cell.nfe_reduction.value for cell in cells])
@@ -58,7 +58,7 @@ def values_by_task(cells: list[CellResult], labels: Labels, values: list[float |
     """One value a task: the mean over its seeds; a task where one is undefined has none."""
     by_task = defaultdict(list)
     for cell, value in zip(cells, values, strict=True):
-        by_task[labels.task[cell.cell.cell_id]].append(value)
+        by_task[labels.task[cell.cell_id]].append(value)
     return [fmean(v for v in found if v is not None) for found in by_task.values() if None not in found]
 
 

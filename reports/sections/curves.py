@@ -69,7 +69,7 @@ def point_of(result: CellResult, estimate: Estimate, labels: Labels) -> Point | 
     """The mark of one cell; the draft-free cell is the rule, not a mark."""
     if result.cell.is_baseline or estimate.value is None:
         return None
-    cell_id = result.cell.cell_id
+    cell_id = result.cell_id
     return Point(
         facet=labels.task[cell_id],
         series=labels.method[cell_id],

@@ -42,7 +42,7 @@ def incomplete(frames: Frames, labels: Labels) -> Table | None:
     )
     rows = tuple(
         (
-            *(Value(names[result.cell.cell_id]) for names in (labels.setting, labels.task, labels.method)),
+            *(Value(names[result.cell_id]) for names in (labels.setting, labels.task, labels.method)),
             *(Value(text) for text in (labels.budget(result.cell), str(result.n_expected), str(result.n))),
             Value(str(result.n_failed), flag="alarm" if result.n_failed else ""),
             Value(str(result.n_missing), flag="warning" if result.n_missing else ""),
@@ -57,13 +57,13 @@ def failures(frames: Frames, labels: Labels) -> Table | None:
     counted: Counter[tuple[str, str, str, str]] = Counter()
     where: dict[tuple[str, str, str, str], str] = {}
     for result in frames.results:
-        for (kind, _), failure in frames.rows.get(result.cell.cell_id, NO_ROWS).failures.items():
+        for (kind, _), failure in frames.rows.get(result.cell_id, NO_ROWS).failures.items():
             reason = (kind, failure.kind, visible(failure.type, 80), visible(failure.message))
             counted[reason] += 1
             names = (
-                labels.setting[result.cell.cell_id],
-                labels.task[result.cell.cell_id],
-                labels.method[result.cell.cell_id],
+                labels.setting[result.cell_id],
+                labels.task[result.cell_id],
+                labels.method[result.cell_id],
             )
             where.setdefault(reason, f"{', '.join(names)}, prompt {visible(failure.prompt_id, 60)}")
     rows = tuple(

@@ -64,11 +64,10 @@ def table_of(
     omitted: int,
 ) -> Table:
     """The table of one setting."""
-    tasks = dict.fromkeys(labels.task[result.cell.cell_id] for result in results)
+    tasks = dict.fromkeys(labels.task[result.cell_id] for result in results)
     heads = (*HEADS[:1], Head(name="Seed"), *HEADS[1:]) if seeds else HEADS
     groups = tuple(
-        (task, tuple(row(r, labels, best, seeds) for r in results if labels.task[r.cell.cell_id] == task))
-        for task in tasks
+        (task, tuple(row(r, labels, best, seeds) for r in results if labels.task[r.cell_id] == task)) for task in tasks
     )
     return Table(caption=f"Results: {setting}", heads=heads, groups=groups, omitted=omitted)
 
@@ -79,14 +78,14 @@ def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], see
     own = cell.is_baseline
     complete = result.n == result.n_expected
     values = (
-        Value(labels.method[cell.cell_id]),
+        Value(labels.method[result.cell_id]),
         *((Value(str(cell.seed)),) if seeds else ()),
         Value(labels.budget(cell)),
         Value(f"{result.n}" if complete else f"{result.n} of {result.n_expected}", flag="" if complete else "warning"),
         measured(result.nfe, digits=1),
-        Value(DASH) if own else measured(result.nfe_reduction, best=cell.cell_id in best[0]),
+        Value(DASH) if own else measured(result.nfe_reduction, best=result.cell_id in best[0]),
         measured(rate, digits=significant(rate.value)),
-        Value(DASH) if own else throughput(result, best=cell.cell_id in best[1]),
+        Value(DASH) if own else throughput(result, best=result.cell_id in best[1]),
         Value(percent(result.correct.value).removesuffix(" %"), interval(result.correct, 1, 100)),
         Value(result.claim),
         identical(result),

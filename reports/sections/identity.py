@@ -38,9 +38,9 @@ def info(frames: Frames) -> SectionInfo:
         heads = tuple(Head(name=name, number=False) for name in ("Cell", "Task", "Method", "Alarm", "What"))
         rows = tuple(
             (
-                Value(result.cell.cell_id),
-                Value(labels.task[result.cell.cell_id]),
-                Value(labels.method[result.cell.cell_id]),
+                Value(result.cell_id),
+                Value(labels.task[result.cell_id]),
+                Value(labels.method[result.cell_id]),
                 Value(alarm.kind, flag="alarm"),
                 Value(visible(alarm.message)),
             )
@@ -62,7 +62,7 @@ def info(frames: Frames) -> SectionInfo:
 
 def row(result: CellResult, mismatch: Mismatch, labels: Labels) -> tuple[Value, ...]:
     """One mismatch."""
-    cell_id = result.cell.cell_id
+    cell_id = result.cell_id
     return (
         Value(labels.setting[cell_id]),
         Value(labels.task[cell_id]),

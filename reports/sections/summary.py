@@ -106,8 +106,8 @@ def findings(frames: Frames, labels: Labels) -> list[tuple[Level, str]]:
     """For each setting and task: where the fewest forwards were needed, and the highest throughput ratio."""
     lines: list[tuple[Level, str]] = []
     for setting, results in labels.by_setting(frames.results):
-        for task in dict.fromkeys(labels.task[result.cell.cell_id] for result in results):
-            here = [r for r in results if labels.task[r.cell.cell_id] == task and not r.cell.is_baseline]
+        for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
+            here = [r for r in results if labels.task[r.cell_id] == task and not r.cell.is_baseline]
             sound = [result for result in here if result.claim_holds is not False and not result.alarms]
             fewest = max(sound, key=lambda r: r.nfe_reduction.value or 0, default=None)
             fastest = max(sound, key=lambda r: r.throughput.ratio.value or 0, default=None)
@@ -134,4 +134,4 @@ def sentence(labels: Labels, fewest: CellResult, fastest: CellResult | None) -> 
 
 def name(labels: Labels, result: CellResult) -> str:
     """Method and budget."""
-    return f"{labels.method[result.cell.cell_id]} at D = {result.cell.drafter.budget}"
+    return f"{labels.method[result.cell_id]} at D = {result.cell.drafter.budget}"

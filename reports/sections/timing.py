@@ -53,7 +53,7 @@ def table(setting: str, results: list[CellResult], labels: Labels) -> Table:
 
 def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     """One cell."""
-    timing, cell_id = result.throughput, result.cell.cell_id
+    timing, cell_id = result.throughput, result.cell_id
     doubts = "; ".join(timing.doubts)
     return (
         Value(labels.task[cell_id]),

@@ -17,11 +17,11 @@ SHADES = 8
 def info(frames: Frames) -> SectionInfo | None:
     """The first decoded prompt of a selection of cells: one of each setting and task in turn, within a size budget."""
     labels = labels_of(frames.results)
-    able = [result for result in frames.results if frames.rows.get(result.cell.cell_id) and result.n]
+    able = [result for result in frames.results if frames.rows.get(result.cell_id) and result.n]
     chosen: list[tuple[CellResult, GenerationRecord]] = []
     size = 0
     for result in spread(able, labels):
-        record = next(iter(frames.rows[result.cell.cell_id].generations.values()))
+        record = next(iter(frames.rows[result.cell_id].generations.values()))
         size += BYTES_A_TOKEN * min(len(record.order), MOST_TOKENS)
         if len(chosen) == MOST_TRACES or size > MOST_BYTES:
             break
@@ -45,7 +45,7 @@ def spread(results: list[CellResult], labels: Labels) -> list[CellResult]:
     seen: dict[tuple[str, str], int] = {}
     placed = []
     for order, result in enumerate(sorted(results, key=lambda r: -(r.nfe_reduction.value or 0))):
-        key = labels.setting[result.cell.cell_id], labels.task[result.cell.cell_id]
+        key = labels.setting[result.cell_id], labels.task[result.cell_id]
         seen[key] = seen.get(key, -1) + 1
         placed.append((seen[key], order, result))
     return [result for _, _, result in sorted(placed, key=lambda place: place[:2])]
@@ -53,7 +53,7 @@ def spread(results: list[CellResult], labels: Labels) -> list[CellResult]:
 
 def trace_of(result: CellResult, record: GenerationRecord, labels: Labels) -> Trace:
     """The trace of one generation."""
-    cell_id, length = result.cell.cell_id, result.cell.decode.block_length
+    cell_id, length = result.cell_id, result.cell.decode.block_length
     offset = record.prompt_tokens % length
     shown = min(len(record.output_ids), MOST_TOKENS)
     places = {index: number for number, index in enumerate(record.order)}
