@@ -241,6 +241,20 @@ def test_a_token_without_rival_has_no_hedge_even_where_hedging_is_always_on() ->
         assert token_factors(stale, 1.0)[1][0].tolist() == [1.0, 0.0]
 
 
+def test_states_of_tiny_mass_enter_where_heavier_ones_take_two_orders_each() -> None:
+    """Three open positions with two tokens each: 6 states of depth 1 and 12 of depth 2, which 24 orders lead to.
+
+    The 16 heaviest orders make only 8 states, so a budget of 16 has room for two of the four that are far lighter.
+    """
+    scores = torch.tensor([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.99, 1e-4]], dtype=torch.float64).log()
+    stale = stale_with(scores)
+    root = stale.state.fill(Commit(0, 77))
+    score = by_position({1: 1.0, 2: 1.0, 3: 1.0})
+    for budget in (14, 16, 18, 30):
+        tree = grow(root, 0, stale, budget=budget, gamma=0.0, hedge=1.0, merge_states=True, score=score)
+        assert tree.drafts == min(budget, 18)
+
+
 def test_one_open_position_leaves_nothing_to_draft_and_no_scorer_call() -> None:
     stale = stale_with(torch.zeros(2, 2))
     root = stale.state.fill(Commit(0, 1))
