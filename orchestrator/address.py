@@ -5,6 +5,7 @@ import socket
 
 LOCAL = "local"
 CONNECT_SECONDS = 10.0
+REASON_CHARACTERS = 300
 
 
 def ignored_variable() -> str:
@@ -25,3 +26,19 @@ def check_reachable(address: str) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ValueError(f"no Ray cluster answers at address {address!r}: {reason}") from None
+
+
+def refusal(error: BaseException) -> str:
+    """Why a cluster did not take us: a missing token is hidden in the text of a cause."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if "AuthenticationError" in f"{type(cause).__name__} {cause}":
+            return "it asks for a token (set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as the cluster has them)"
+        cause = cause.__cause__ or cause.__context__
+    return brief(error)
+
+
+def brief(error: BaseException) -> str:
+    """The first lines of a long message, as one."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= REASON_CHARACTERS else f"{text[:REASON_CHARACTERS]}..."

@@ -18,14 +18,13 @@ from typing import Any
 import msgspec
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the coming default, without the warning about it
 
 import ray
 
 import sweeps
 import workers
-from orchestrator.address import LOCAL, check_reachable, ignored_variable
+from orchestrator.address import LOCAL, brief, check_reachable, ignored_variable, refusal
 from orchestrator.capacity import demand_of, waiting_for, worker_count
 from orchestrator.pool import PoolEvent
 from orchestrator.pool_inline import DEFAULT_RUNNER
@@ -40,7 +39,6 @@ from workers.guard import RunnerFactory
 
 OBJECT_STORE_BYTES = 120 * 1024**2
 PATIENCE_SECONDS = 15.0
-REASON_CHARACTERS = 300
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
@@ -153,8 +151,8 @@ class RayPool:
         except Exception as error:  # Ray raises Exception itself when a busy machine takes it more than 30 s
             if self._address != LOCAL:
                 self.close()
-                raise ValueError(f"no Ray cluster answers at address {self._address!r}: {_brief(error)}") from None
-            self._note(f"Ray did not start ({_brief(error)}): trying once more")
+                raise ValueError(f"no Ray cluster at address {self._address!r}: {refusal(error)}") from None
+            self._note(f"Ray did not start ({brief(error)}): trying once more")
             self._init_again(options)
 
     def _init_again(self, options: dict[str, Any]) -> None:
@@ -163,7 +161,7 @@ class RayPool:
             self._init(options)
         except Exception as error:
             self.close()
-            raise ValueError(f"Ray does not start on this machine: {_brief(error)}") from None
+            raise ValueError(f"Ray does not start on this machine: {brief(error)}") from None
 
     def _init(self, options: dict[str, Any]) -> None:
         with _own_signals():
@@ -184,7 +182,7 @@ class RayPool:
         try:
             actor = options.remote(self._factory, "cuda" if "GPU" in demand else "cpu", self._threads)
         except (TypeError, AttributeError) as error:
-            raise ValueError(f"the runner class cannot be sent to workers: {_brief(error)}") from None
+            raise ValueError(f"the runner class cannot be sent to workers: {brief(error)}") from None
         self._actors[worker] = actor
         self._calls[actor.hello.remote()] = _Call(worker, hello=True)
         return worker
@@ -200,9 +198,9 @@ class RayPool:
         try:
             answer = ray.get(ref)
         except ray.exceptions.RayTaskError as error:  # our own code raised there: the process lives
-            return PoolEvent(kind="lost" if call.hello else "result", worker=call.worker, reason=_brief(error))
+            return PoolEvent(kind="lost" if call.hello else "result", worker=call.worker, reason=brief(error))
         except ray.exceptions.RayError as error:
-            return PoolEvent(kind="lost", worker=call.worker, reason=_brief(error))
+            return PoolEvent(kind="lost", worker=call.worker, reason=brief(error))
         if call.hello:
             return self._greet(call.worker, msgspec.json.decode(answer, type=Hello))
         try:
@@ -240,9 +238,3 @@ def _own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _brief(error: BaseException) -> str:
-    """The first lines of a long message, as one."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= REASON_CHARACTERS else f"{text[:REASON_CHARACTERS]}..."
