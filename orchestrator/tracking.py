@@ -25,7 +25,7 @@ from sweeps.store import RunDir
 
 PARAMS_A_BATCH = 100
 PAGE = 1000
-LOCK_SECONDS = 60.0
+LOCK_SECONDS = 120.0
 LONGEST_MESSAGE = 300
 SETTINGS = {  # a dead server must cost seconds, not minutes; and nothing is told to anybody else
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "4",

@@ -1,0 +1,92 @@
+"""Names, values and metrics of the mirror: accepted by MLflow, one to one, finite."""
+
+import math
+from dataclasses import replace
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from orchestrator.tracking_rows import LONGEST_VALUE, metrics_of, params_of, row_of, safe_name, safe_value
+from sweeps.aggregate import aggregate, aggregate_all
+from sweeps.merge import NO_ROWS
+from tests.synthetic import HOSTILE, Faults, grid, sweep
+
+ODD = ("pass@1", "pass_at_1", "acc (%)", "数学", "a:b", "a//b", "../x", "", ".", "..", "a b", "time(s)", "x" * 400)
+
+
+def test_plain_names_stay_and_odd_ones_stay_apart():
+    assert safe_name("pass_at_1") == "pass_at_1"
+    assert safe_name("nfe_reduction.valid") == "nfe_reduction.valid"
+    mapped = [safe_name(name) for name in ODD]
+    assert len(set(mapped)) == len(ODD)
+    assert all(name == safe_name(name) for name in ("a", "a.b-c_d"))
+
+
+def test_mlflow_accepts_every_mapped_name():
+    from mlflow.utils.validation import _validate_metric_name, _validate_param_name
+
+    for name in (*ODD, *HOSTILE):
+        _validate_param_name(safe_name(name))
+        _validate_metric_name(safe_name(name))
+
+
+@given(st.text(), st.text())
+@example("a@1", "a_1")
+@example("a@1", safe_name("a@1"))
+def test_the_mapping_is_one_to_one(one, other):
+    assert (safe_name(one) == safe_name(other)) == (one == other)
+    assert safe_name(one) == safe_name(one)
+
+
+def test_long_values_are_cut_with_length_and_digest_and_kept_in_full():
+    prompt = "You are helpful. " * 1200
+    params, cut = params_of({"system": prompt, "other": prompt + "!", "short": "x", "number": 0.5, "none": None})
+    assert len(params["system"]) <= LONGEST_VALUE
+    assert "20400 characters, sha256 " in params["system"]
+    assert params["system"] != params["other"]
+    assert cut == {"system": prompt, "other": prompt + "!"}
+    assert (params["short"], params["number"], params["none"]) == ("x", "0.5", "null")
+
+
+def test_a_nul_never_reaches_a_database():
+    assert safe_value("a\0b") == "a\u2400b"
+
+
+def test_undefined_metrics_are_marked_never_sent():
+    metrics, invalid = metrics_of({"a": 1.5, "b": None, "c": math.nan, "d": math.inf, "pass@1": None})
+    assert metrics == {"a": 1.5, "b.valid": 0.0, "c.valid": 0.0, "d.valid": 0.0, f"{safe_name('pass@1')}.valid": 0.0}
+    assert invalid == ["b", "c", "d", safe_name("pass@1")]
+
+
+def test_a_cell_brings_every_axis_its_numbers_and_its_tags():
+    made = sweep(grid(tasks=("pass@1",), budgets=(8,), temperatures=(1.0,)), prompts=4)
+    result = next(r for r in aggregate_all(made.jobs, made.rows()) if r.cell.drafter.name == "spot-gamma")
+    row = row_of(result, "s1")
+    axes = {"task": "pass@1", "drafter": "spot-gamma", "budget": "8", "gamma": "0.1", "temperature": "1.0", "seed": "0"}
+    assert axes.items() <= row.params.items()
+    assert row.params["drafter.hedge"] == "0.6"
+    assert row.metrics["nfe"] == result.nfe.value
+    assert row.metrics["throughput_ratio_low"] == result.throughput.ratio.low
+    assert row.metrics["claim_holds"] == 1.0
+    assert row.tags["cell_id"] == result.cell.cell_id
+    assert (row.tags["sweep_id"], row.tags["complete"], row.status) == ("s1", "true", "FINISHED")
+    assert row.time_ms == 1_760_000_060_000
+    assert all(math.isfinite(value) for value in row.metrics.values())
+
+
+def test_failures_show_in_the_status_and_undefined_numbers_in_a_tag():
+    made = sweep(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,)), prompts=2, faults=Faults(failed=2))
+    result = next(r for r in aggregate_all(made.jobs, made.rows()) if not r.cell.is_baseline)
+    row = row_of(result, "s")
+    assert row.status == "FAILED"
+    assert "nfe_reduction.valid" in row.metrics
+    assert "nfe_reduction" not in row.metrics
+    assert "nfe_reduction," in row.tags["invalid_metrics"]
+
+
+def test_the_digest_follows_the_result():
+    made = sweep(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,)), prompts=2)
+    job = made.jobs[1]
+    result = aggregate(job, made.rows()[job.cell_id], NO_ROWS)
+    assert row_of(result, "s").tags["result_digest"] == row_of(replace(result), "s").tags["result_digest"]
+    assert row_of(replace(result, n=1), "s").tags["result_digest"] != row_of(result, "s").tags["result_digest"]
