@@ -40,7 +40,7 @@ def worker_count(nodes: Sequence[NodeResources], resources: ResourceSpec, at_mos
 
 def infeasible(nodes: Sequence[NodeResources], demand: Mapping[str, float]) -> str:
     """Why no node can hold a worker."""
-    best = min(nodes, key=lambda node: (len(_missing(node, demand)), -node.get("CPU", 0.0)), default={})
+    best = min(nodes, key=lambda node: _shortfall(node, demand), default={})
     has = ", ".join(f"{name} {best.get(name, 0.0):g}" for name in demand)
     lacks = ", ".join(f"{name} {amount:g}" for name, amount in _missing(best, demand).items())
     needs = ", ".join(f"{name} {amount:g}" for name, amount in demand.items())
@@ -62,3 +62,7 @@ def _on(node: NodeResources, demand: Mapping[str, float]) -> int:
 def _missing(node: NodeResources, demand: Mapping[str, float]) -> dict[str, float]:
     lacks = {name: amount - node.get(name, 0.0) for name, amount in demand.items()}
     return {name: amount for name, amount in lacks.items() if amount > 1e-9}
+
+
+def _shortfall(node: NodeResources, demand: Mapping[str, float]) -> float:
+    return sum(amount / demand[name] for name, amount in _missing(node, demand).items())

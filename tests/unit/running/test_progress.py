@@ -1,0 +1,130 @@
+"""Progress says what the events say, on any stream, and never ends a run."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from orchestrator.events import RunEvent
+from orchestrator.progress import Board, LiveProgress, PlainProgress, Rate, duration, make_progress
+
+
+def event(kind: str, **fields: Any) -> RunEvent:
+    return RunEvent(kind=kind, **fields)  # type: ignore[arg-type]
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def story(clock: Clock) -> list[RunEvent]:
+    return [
+        event("started", rows=20, stored=4, cells=3, cells_done=1),
+        event("worker_ready", worker="ray-1", cells=3, cells_done=1),
+        event("item_done", target="tiny-sdar", rows=4, cells=3, cells_done=1),
+        event("item_failed", target="tiny-sdar", rows=6, failed=2, cells=3, cells_done=2, message="ValueError: bad"),
+    ]
+
+
+def test_the_numbers() -> None:
+    clock = Clock()
+    board = Board(clock=clock)
+    for each in story(clock):
+        board.take(each)
+        clock.now += 1 if each.kind != "item_done" else 0
+    assert board.line() == (
+        "cells 2/3 | prompts 10/20 | 4 stored before | failed 2 | tiny-sdar 5.00/s | 2 s left | 1 workers"
+    )
+    board.take(event("worker_lost", worker="ray-1"))
+    assert board.workers == 0
+
+
+def test_the_rate_is_that_of_the_last_moments() -> None:
+    rate = Rate()
+    for second in range(1000):
+        rate.add(float(second), 1 if second < 700 else 10)
+    assert rate.per_second(0.0) == pytest.approx(10.0)
+
+
+def test_plain_lines_say_what_matters_and_a_count_now_and_then() -> None:
+    clock, stream = Clock(), io.StringIO()
+    plain = PlainProgress(stream, clock)
+    for each in story(clock):
+        plain.show(each)
+    clock.now += 11
+    plain.show(event("item_done", target="t", rows=4, cells=3, cells_done=3))
+    plain.show(event("note", message="RAY_ADDRESS is ignored"))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("cells 1/3 | prompts 0/20")
+    assert lines[1] == "item failed: ValueError: bad"
+    assert "prompts 14/20" in lines[2]
+    assert lines[3] == "note: RAY_ADDRESS is ignored"
+
+
+def test_a_stream_of_any_encoding_and_a_closed_pipe() -> None:
+    raw = io.BytesIO()
+    ascii_stream = io.TextIOWrapper(raw, encoding="ascii")
+    PlainProgress(ascii_stream).show(event("note", message="漢字 \udcff é"))
+    ascii_stream.flush()
+    assert raw.getvalue().startswith(b"note: \\u6f22\\u5b57 \\udcff \\xe9\n")
+    closed = io.StringIO()
+    closed.close()
+    PlainProgress(closed).show(event("note", message="x"))
+
+
+def test_live_display_shows_text_as_it_is() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+    live = LiveProgress(console)
+    for each in story(Clock()):
+        live.show(each)
+    live.show(event("note", message="[bold]not markup[/nonsense]"))
+    live.show(event("item_done", target="[odd]", rows=4, cells=3, cells_done=3))
+    live.close()
+    live.close()
+    text = stream.getvalue()
+    assert "[bold]not markup[/nonsense]" in text
+    assert "[odd]" in text
+    assert "cells 3/3" in text
+
+
+def test_a_terminal_gets_the_live_display_and_nothing_else_does() -> None:
+    assert isinstance(make_progress(io.StringIO()), PlainProgress)
+
+
+@pytest.mark.parametrize(("locale", "utf8"), [("C", "0"), ("C.UTF-8", "1")])
+def test_no_locale_breaks_it(locale: str, utf8: str) -> None:
+    program = (
+        "from orchestrator.progress import make_progress\nfrom orchestrator.events import RunEvent\n"
+        "p = make_progress()\np.show(RunEvent(kind='note', message='emoji \\U0001f600 and \\u6f22'))\np.close()\n"
+    )
+    environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": utf8, "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[3],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(b"note: emoji ")
+
+
+def test_durations() -> None:
+    assert [duration(seconds) for seconds in (0.4, 59.4, 60, 3599, 3600, 90061)] == [
+        "0 s",
+        "59 s",
+        "1 min",
+        "59 min",
+        "1 h 0 min",
+        "25 h 1 min",
+    ]
