@@ -97,6 +97,16 @@ def resolve_task(task: TaskSpec) -> TaskSpec:
     return replace(task, digest=digest)
 
 
+def prompts_there_are(task: TaskSpec, wanted: int) -> int:
+    """How many of the `wanted` first prompts a task has. Raises SweepError when its data or its split are no good."""
+    try:
+        return len(
+            catalog.resolve(catalog.TASKS[task.kind].factory)(task).prompts(split=task.split, limit=wanted, seed=0)
+        )
+    except (ValueError, OSError) as error:
+        raise SweepError(f"task {task.name}: {' '.join(str(error).split())}") from None
+
+
 def order_model(target: TargetSpec, drafter: DrafterSpec) -> OrderCheckpoint | None:
     """The order model of a drafter for a target: the drafter's own, or the one of the target's table entry.
 

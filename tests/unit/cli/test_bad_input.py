@@ -25,6 +25,7 @@ OVERRIDES = {
     "grid.max_new_tokens=4096": "can never fit: rand has 2048 positions",
     "grid.target=./nothing-here": "no checkpoint in",
     "grid.target=nobody/nothing": "not in the local hub cache: fetch it first (hf download nobody/nothing)",
+    "targets.rand.dtype=float16": "target rand: dtype is 'float16' on CPU workers: allowed is float64 | float32",
     "targets.rand.path=.": "config.json: missing file",
     "drafters.spot.checkpoint=nowhere": "neither a directory nor one of",
     "drafters.spot.checkpoint=.": "config.json is missing",
@@ -52,6 +53,27 @@ def test_syntax_error_has_file_line_and_column(spot: Spot, sweep: Path, command:
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert f"{sweep}:6:9: not YAML" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ('{"question": "a", "answer": "#### 3"}\n{"question": "b"\n', "2"),
+        ("", "rows.jsonl"),
+    ],
+)
+def test_bad_row_of_a_task_is_named_by_its_line(spot: Spot, sweep: Path, rows: str, expected: str) -> None:
+    (sweep.parent / "rows.jsonl").write_text(rows)
+    ended = spot("plan", sweep, "grid.task=jsonl:rows.jsonl")
+    assert (ended.code, ended.out) == (2, "")
+    assert expected in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_split_that_a_task_does_not_have(spot: Spot, sweep: Path) -> None:
+    ended = spot("plan", sweep, "tasks.other={kind: humaneval, split: train}", "grid.task=other")
+    assert ended.code == 2
+    assert "task other: split: 'train' is not one of" in ended.err
 
 
 def broken(folder: Path, models: Path) -> Path:

@@ -105,6 +105,15 @@ def test_more_repeats_and_damaged_files_are_reasons(spot: Spot, sweep: Path, sto
     assert damaged.exists()  # a plan changes nothing
 
 
+def test_a_task_with_fewer_prompts_than_asked_for_means_all_of_them(spot: Spot, sweep: Path) -> None:
+    rows = [{"question": f"what is {n}?", "answer": f"#### {n}"} for n in range(3)]
+    (sweep.parent / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = planned(spot, sweep, "grid.task=[tiny-arith, 'jsonl:rows.jsonl']", "measure.prompts=5")
+    wanted = {cell["task"]: cell["prompts"] for cell in plan["cells"]}
+    assert wanted == {"tiny-arith": 5, "jsonl:rows.jsonl": 3}
+    assert plan["notes"] == ["jsonl:rows.jsonl has 3 prompts, all of which are wanted"]
+
+
 def test_failed_prompts_are_counted_and_asked_again_only_on_request(spot: Spot, sweep: Path) -> None:
     long = "grid.max_new_tokens=2000"  # some prompts do not fit 2048 positions with it, and no prompt is cut
     arguments = (long, "grid.drafter=none", "measure.prompts=1", "measure.timed_prompts=0")
