@@ -10,7 +10,7 @@ from sweeps.todo import KINDS, Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended, in rows (a prompt decoded, timed or traced).
+    """How a run ended, in rows (a prompt decoded or timed).
 
     `done` rows were stored now and `skipped` were there before; `failed` is every wanted row whose last word is a
     failure, now or before; `left` are neither. `message` says why a run ended early. `exit_code` is 0 when nothing is

@@ -6,7 +6,7 @@ left is a `Problem`, which the driver moves aside and runs again; a reader that 
 
 import hashlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -134,21 +134,14 @@ def check_result(item: WorkItem, result: ItemResult) -> None:
 
 def check_rows(result: ItemResult) -> None:
     """Raise ValueError unless the rows cover the result's own prompt range, each prompt once."""
-    wanted = set(range(result.first, result.last))
-    rows = len(result.generations) + len(result.timings) + len(result.traces)
-    if [failure.prompt_index for failure in result.failures] == [-1] and rows == 0:
-        return
+    rows = {"decode": result.generations, "timing": result.timings, "trace": result.traces}
+    stray = sum(len(of_kind) for kind, of_kind in rows.items() if kind != result.kind)
+    good = [row.prompt_index for row in (result.timings if result.kind == "timing" else result.generations)]
     failed = [failure.prompt_index for failure in result.failures]
-    if result.kind == "trace":
-        good = [index for index in sorted(wanted) if index not in failed][: len(result.traces)]
-        stray = len(result.timings) + len(result.traces) - len(good)
-    elif result.kind == "timing":
-        good = [row.prompt_index for row in result.timings]
-        stray = len(result.generations) + len(result.traces)
-    else:
-        good = [row.prompt_index for row in result.generations]
-        stray = len(result.timings) + len(result.traces)
-    if stray or sorted(good + failed) != sorted(wanted):
+    if failed == [-1] and not good and not stray:
+        return
+    wanted = list(range(result.first, result.last))
+    if result.kind == "trace" or stray or sorted(good + failed) != wanted:
         found = f"{sorted(good)} with failures {sorted(failed)} and {stray} rows of another kind"
         raise ValueError(f"{result.kind} rows are {found}, expected are prompts {result.first} to {result.last - 1}")
     for row in result.timings:
@@ -166,10 +159,10 @@ def verified(item: WorkItem, result: ItemResult) -> bytes:
     return data
 
 
-def load_results(run: RunDir, *, code_digests: Collection[str] = (), traces: bool = False) -> Loaded:
+def load_results(run: RunDir, *, code_digests: Collection[str] = ()) -> Loaded:
     """Read all results of a run; nothing is changed on disk.
 
-    A result made by code outside `code_digests` (when given) is foreign. Trace bytes are dropped unless `traces`.
+    A result made by code outside `code_digests` (when given) is foreign.
     """
     loaded = Loaded()
     found: list[tuple[Path, ItemResult]] = []
@@ -179,7 +172,7 @@ def load_results(run: RunDir, *, code_digests: Collection[str] = (), traces: boo
         except ValueError as error:
             loaded.problems.append(Problem(path=path, reason=str(error)))
         else:
-            found.append((path, result if traces else replace(result, traces=(b"",) * len(result.traces))))
+            found.append((path, result))
     for path, result in sorted(found, key=lambda pair: (pair[1].finished_at, pair[0])):  # the last word counts
         try:
             loaded.add(result)

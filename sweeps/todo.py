@@ -12,12 +12,12 @@ from sweeps.records import ItemKind, WorkItem
 from sweeps.results import Coverage
 from sweeps.spec import MeasureSpec, SweepSpec, check
 
-KINDS: tuple[ItemKind, ...] = ("decode", "timing", "trace")
+KINDS: tuple[ItemKind, ...] = ("decode", "timing")  # traces are files of their own, no results of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One cell and how much of it is wanted: decoded, timed (`repeats` times each) and traced prompts, from the first.
+    """One cell and how much of it is wanted: decoded and timed (`repeats` times each) prompts, from the first.
 
     `cell_id` is filled in from the cell; a stored job whose id no longer is its cell's id is refused.
     """
@@ -26,20 +26,19 @@ class Job:
     prompts: int
     timed_prompts: int = 0
     repeats: int = 1
-    traced_prompts: int = 0
     cell_id: str = ""
 
     def __post_init__(self) -> None:
         actual = self.cell.cell_id
         check(self.cell_id in ("", actual), "cells.json: cell_id", self.cell_id, f"{actual} for this cell")
         object.__setattr__(self, "cell_id", actual)
-        for name in ("prompts", "timed_prompts", "traced_prompts"):
+        for name in ("prompts", "timed_prompts"):
             check(getattr(self, name) >= 0, f"job {actual}: {name}", getattr(self, name), "a whole number from 0")
         check(self.repeats >= 1, f"job {actual}: repeats", self.repeats, "a whole number from 1")
 
     def wanted(self, kind: ItemKind) -> int:
         """How many prompts of a kind."""
-        return {"decode": self.prompts, "timing": self.timed_prompts, "trace": self.traced_prompts}[kind]
+        return {"decode": self.prompts, "timing": self.timed_prompts}.get(kind, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,6 @@ def timeless(result: ItemResult) -> ItemResult:
 
 def stored(run: RunDir) -> dict[str, ItemResult]:
     """Every stored result by item id, without times."""
-    loaded = load_results(run, traces=True)
+    loaded = load_results(run)
     assert not loaded.problems
     return {result.item_id: timeless(result) for result in loaded.results}

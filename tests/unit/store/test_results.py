@@ -17,7 +17,7 @@ from tests.fake_plan import a_cell
 from tests.fake_runner import answer, generation
 
 CELL = a_cell(budget=4)
-JOB = Job(cell=CELL, prompts=8, timed_prompts=4, repeats=3, traced_prompts=4)
+JOB = Job(cell=CELL, prompts=8, timed_prompts=4, repeats=3)
 ITEM = item_of(JOB, "decode", 0, 3)
 GOOD = answer(ITEM, CELL)
 CONTENT = encode_result(GOOD)
@@ -41,7 +41,7 @@ def failing(first: int, last: int, index: int = -1, **changes: object) -> ItemRe
     return replace(result, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", ["decode", "timing", "trace"])
+@pytest.mark.parametrize("kind", ["decode", "timing"])
 def test_round_trip(kind: str) -> None:
     item = item_of(JOB, kind, 1, 4)  # type: ignore[arg-type]
     result = answer(item, CELL)
@@ -96,13 +96,10 @@ def test_timings_must_have_the_repeats_asked_for() -> None:
         check_result(item, fewer)
 
 
-def test_trace_rows_count_the_prompts_that_did_not_fail() -> None:
+def test_traces_are_no_results_of_a_run() -> None:
     item = item_of(JOB, "trace", 0, 3)
-    good = answer(item, CELL)
-    failure = Failure(kind="deterministic", type="T", message="m", prompt_index=1)
-    check_result(item, replace(good, traces=good.traces[:2], failures=(failure,)))
     with pytest.raises(ValueError, match="trace rows"):
-        check_result(item, replace(good, failures=(failure,)))
+        check_result(item, answer(item, CELL))
 
 
 def test_reading_a_run_back(tmp_path: Path) -> None:
@@ -111,7 +108,6 @@ def test_reading_a_run_back(tmp_path: Path) -> None:
     put(run, failing(3, 5, index=4))
     put(run, failing(5, 8))
     put(run, answer(item_of(JOB, "timing", 0, 4), CELL))
-    put(run, answer(item_of(JOB, "trace", 0, 1), CELL))
     loaded = load_results(run)
     rows = loaded.rows(CELL.cell_id)
     assert not loaded.problems
@@ -119,11 +115,6 @@ def test_reading_a_run_back(tmp_path: Path) -> None:
     assert [index for index in range(9) if rows.has("decode", index, 1)] == [0, 1, 2, 3]
     assert [index for index in range(9) if rows.has("timing", index, 3)] == [0, 1, 2, 3]
     assert not rows.has("timing", 0, 4)
-    assert rows.has("trace", 0, 1)
-    assert [len(result.traces[0]) for result in loaded.results if result.traces] == [0]
-    assert [result.traces for result in load_results(run, traces=True).results if result.traces] == [
-        (f"{CELL.cell_id} 0".encode(),)
-    ]
 
 
 def test_a_later_success_ends_a_failure_and_a_failure_never_ends_a_success(tmp_path: Path) -> None:

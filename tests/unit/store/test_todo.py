@@ -43,11 +43,10 @@ def test_a_larger_prompt_count_only_adds_items() -> None:
 
 
 def test_item_names() -> None:
-    job = Job(cell=SPOT, prompts=2, timed_prompts=1, repeats=3, traced_prompts=1)
+    job = Job(cell=SPOT, prompts=2, timed_prompts=1, repeats=3)
     assert [item.item_id for item in missing_items([job], {}, chunk=8)] == [
         f"{SPOT.cell_id}-decode-000000-000002",
         f"{SPOT.cell_id}-timing-000000-000001-r3",
-        f"{SPOT.cell_id}-trace-000000-000001",
     ]
 
 
