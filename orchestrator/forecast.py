@@ -21,6 +21,7 @@ from sweeps.spec import ResourceSpec
 from sweeps.store import RunDir
 from sweeps.todo import Job, missing_items
 
+CHANGES_SHOWN = 6
 KINDS: tuple[ItemKind, ...] = ("decode", "timing")
 
 
@@ -183,6 +184,8 @@ def _changes(prepared: Prepared, run: RunDir) -> list[str]:
     if run.spec.exists():
         lines += [f"changed since the last start: {line}" for line in spec_changes(read_spec(run), prepared.plan.spec)]
     starts = read_history(run).starts if run.provenance.exists() else ()
-    for line in code_changes(starts[-1], origin_of((), 0.0)) if starts else ():
-        lines.append(f"needs --accept-changes: {line}")
+    changed = code_changes(starts[-1], origin_of((), 0.0)) if starts else ()
+    if changed:
+        more = f"; and {len(changed) - CHANGES_SHOWN} more" if len(changed) > CHANGES_SHOWN else ""
+        lines.append(f"spot run needs --accept-changes here: {'; '.join(changed[:CHANGES_SHOWN])}{more}")
     return lines

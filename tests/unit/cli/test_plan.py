@@ -105,6 +105,19 @@ def test_more_repeats_and_damaged_files_are_reasons(spot: Spot, sweep: Path, sto
     assert damaged.exists()  # a plan changes nothing
 
 
+def test_changed_code_is_named_with_what_a_run_would_need(spot: Spot, sweep: Path, stored: Path) -> None:
+    record = json.loads((stored / "provenance.json").read_bytes())
+    record["starts"][-1]["sources"]["workers/runner.py"] = "0" * 16
+    record["starts"][-1]["code_digest"] = "0" * 20
+    (stored / "provenance.json").write_text(json.dumps(record))
+    (note,) = [note for note in planned(spot, sweep, "measure.prompts=2")["notes"] if "--accept-changes" in note]
+    assert "code digest: 000000000000 -> " in note
+    assert "code changed: workers/runner.py" in note
+    ended = spot("run", sweep, "--pool", "inline", "measure.prompts=2")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "pass --accept-changes" in ended.err
+
+
 def test_a_task_with_fewer_prompts_than_asked_for_means_all_of_them(spot: Spot, sweep: Path) -> None:
     rows = [{"question": f"what is {n}?", "answer": f"#### {n}"} for n in range(3)]
     (sweep.parent / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
