@@ -41,15 +41,15 @@ def bucket(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], *, block_length
 
     Every tenth example goes on for one more block of end tokens: what comes when decoding does not stop at the end.
     """
-    groups: dict[tuple[int, int], list[tuple[list[int], int]]] = {}
+    groups: dict[tuple[int, int], list[tuple[Tensor, int]]] = {}
     for number, (prompt, answer) in enumerate(pairs):
         ids = [*prompt, *answer, end_id]
         ids += [end_id] * (-len(ids) % block_length + (0 if number % 10 else block_length))
-        groups.setdefault((len(prompt) // block_length, len(ids)), []).append((ids, len(prompt)))
+        groups.setdefault((len(prompt) // block_length, len(ids)), []).append((torch.tensor(ids), len(prompt)))
     return [
         Bucket(
             start=first * block_length,
-            ids_BS=torch.tensor([ids for ids, _ in rows]),
+            ids_BS=torch.stack([ids for ids, _ in rows]),
             prompts_B=torch.tensor([length for _, length in rows]),
         )
         for (first, _), rows in sorted(groups.items())

@@ -151,10 +151,12 @@ def encoded(
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Ids of each prompt in the chat template, and of its answer."""
     raw = tokenizer.backend_tokenizer
-    asked = raw.encode_batch([f"{BEGIN}{USER}{prompt.text}{ASSISTANT}" for prompt, _ in pairs])
-    told = raw.encode_batch([answer for _, answer in pairs])
-    for question, answer in zip(asked, told, strict=True):
-        yield question.ids, answer.ids
+    for first in range(0, len(pairs), 500):  # encodings are large: a few at a time
+        part = pairs[first : first + 500]
+        asked = raw.encode_batch([f"{BEGIN}{USER}{prompt.text}{ASSISTANT}" for prompt, _ in part])
+        told = raw.encode_batch([answer for _, answer in part])
+        for question, answer in zip(asked, told, strict=True):
+            yield question.ids, answer.ids
 
 
 class _Run:
