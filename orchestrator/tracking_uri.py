@@ -52,8 +52,8 @@ def location(run_dir: Path, option: str = "", sweep_uri: str = "", environ: Mapp
     given = [(source, uri.strip()) for source, uri in said if uri and uri.strip()]
     notes = [f"{name} is set and ignored" for name in IGNORED if environ.get(name)]
     if not given:
-        database = RunDir(run_dir.absolute()).mlflow_db
-        return Location(uri=f"{SQLITE}{database}", source="the run directory", notes=tuple(notes), database=database)
+        own = RunDir(run_dir.absolute()).mlflow_db
+        return Location(uri=f"{SQLITE}{own}", source="the run directory", notes=tuple(notes), database=own)
     source, uri = given[0]
     notes += [f"{other} is {value} and ignored: {source} wins" for other, value in given[1:] if value != uri]
     uri, database = checked(uri, source, run_dir)

@@ -54,7 +54,7 @@ def lines(chart: Chart) -> list[alt.Chart]:
     labels = "[" + ",".join(f"'{tick:g}'" for tick in ticks) + "][datum.value]"
     axis = alt.Axis(values=list(range(len(ticks))), labelExpr=labels, labelAngle=0, grid=False, labelOverlap=True)
     x = alt.X("place:Q", title=chart.x, axis=axis, scale=alt.Scale(domain=[-0.4, len(ticks) - 0.6], nice=False))
-    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(grid=True))
+    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
     order = used(chart)
     dash = alt.StrokeDash(
         "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
@@ -68,7 +68,7 @@ def lines(chart: Chart) -> list[alt.Chart]:
 def dots(chart: Chart) -> list[alt.Chart]:
     """Layers by series: the rule, whiskers and marks."""
     y = alt.Y("series:N", sort=used(chart), title=None, axis=alt.Axis(labelLimit=220))
-    x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(grid=True))
+    x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True, tickCount=6))
     whisker = alt.Chart().mark_rule(strokeWidth=2, aria=False).encode(y=y, x="low:Q", x2="high:Q", color=colour(chart))
     return [whisker, *rule(chart, "x"), marks(chart).encode(x=x, y=y)]
 

@@ -82,6 +82,8 @@ CELL_COLUMNS = (
         "tokens_per_s_draft_free", "tokens/s", "the same, draft-free, interleaved", "throughput.tokens_per_s_draft_free"
     ),
     *estimate("throughput_ratio", "ratio", "tokens_per_s over tokens_per_s_draft_free, paired", "throughput.ratio"),
+    Column("n_timing_failed", "int", "prompts", "timings that failed", "n_timing_failed"),
+    Column("n_timing_missing", "int", "prompts", "timings not run yet", "n_timing_missing"),
     Column("cv", "float", "", "pooled coefficient of variation of the repeats", "throughput.cv"),
     Column("cv_draft_free", "float", "", "the same, draft-free", "throughput.cv_draft_free"),
     Column("timing_doubts", "text", "", "why the timing failed its gates; empty: it passed", "throughput.doubts"),

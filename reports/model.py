@@ -60,7 +60,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture of points: `lines` over an ordered x, or `dots` by series. `baseline` draws a rule (a ratio of 1)."""
+    """A picture of points: `lines` over an ordered x, or `dots` by series. `baseline` draws a rule (a ratio of 1).
+
+    `zero` makes the value axis begin at 0, as shares should.
+    """
 
     title: str
     x: str
@@ -71,6 +74,7 @@ class Chart:
     facet: str = "task"
     baseline: float | None = None
     digits: int = 2
+    zero: bool = False
     kind: Literal["chart"] = "chart"
 
 

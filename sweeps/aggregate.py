@@ -40,6 +40,8 @@ class CellResult:
     n: int
     n_failed: int
     n_missing: int
+    n_timing_failed: int
+    n_timing_missing: int
     nfe: Estimate
     nfe_draft_free: Estimate
     nfe_reduction: Estimate
@@ -72,8 +74,8 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
     identity = compare(rows.generations, baseline.generations, dtype=cell.target.dtype)
     alarms = (*rows.alarms, *count_alarms(cell, rows, baseline))
-    wanted = set(range(job.prompts))
-    failed = wanted & rows.failed("decode")
+    wanted, timed = set(range(job.prompts)), set(range(job.timed_prompts))
+    failed, untimed = wanted & rows.failed("decode"), timed & rows.failed("timing")
     scores = [row.correct for row in done if row.correct is not None]
     return CellResult(
         cell=cell,
@@ -84,6 +86,8 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
         n=len(done),
         n_failed=len(failed),
         n_missing=len(wanted - failed - rows.generations.keys()),
+        n_timing_failed=len(untimed),
+        n_timing_missing=len(timed - untimed - rows.timings.keys()),
         nfe=mean([row.counters.nfe for row in done]),
         nfe_draft_free=mean([other.counters.nfe for _, other in pairs]),
         nfe_reduction=ratio_of_sums([b.counters.nfe for _, b in pairs], [a.counters.nfe for a, _ in pairs]),

@@ -14,7 +14,6 @@ import numpy as np
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import (
     BOOTSTRAP_SEED,
-    MIN_PROMPTS,
     RESAMPLES,
     Estimate,
     Floats,
@@ -25,6 +24,7 @@ from sweeps.statistics import (
 )
 
 MIN_REPEATS = 3
+MIN_PROMPTS = 3
 MAX_CV = 0.10
 
 
@@ -151,7 +151,7 @@ def throughput_ratio(prompts: Sequence[TimedPrompt]) -> Estimate:
     if not (seconds > 0 and seconds_draft_free > 0 and tokens_draft_free > 0):
         return undefined(n)
     value = (tokens / seconds) / (tokens_draft_free / seconds_draft_free)
-    if n < MIN_PROMPTS:
+    if n < 2:
         return Estimate(value=value, low=None, high=None, n=n)
     weights_Bn = resampled_sums(np.eye(n))
     medians_2Bn = resampled_medians(prompts)

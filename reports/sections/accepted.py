@@ -60,6 +60,7 @@ def parts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Part
         series=labels.methods,
         facet="budget",
         digits=1,
+        zero=True,
     )
     return chart, table
 

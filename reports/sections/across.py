@@ -33,7 +33,10 @@ def info(frames: Frames) -> SectionInfo | None:
                 groups.append(Group(title=setting, parts=(table,), folded=len(groups) > 3))
     if not groups:
         return None
-    lead = "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts."
+    lead = (
+        "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts. "
+        "\u2717: a claim of identity did not hold on one of the tasks."
+    )
     return SectionInfo(key="across", title="Across tasks", lead=lead, groups=tuple(groups))
 
 
@@ -49,7 +52,12 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
         ratios = values_by_task(cells, labels, [cell.throughput.ratio.value for cell in cells])
         means = [*both_means(reductions, tasks), *both_means(ratios, tasks)]
         if any(mean is not None for mean in means):
-            texts = [Value(method), Value(str(budget)), Value(str(len(reductions)))]
+            broken = any(cell.claim_holds is False for cell in cells)
+            texts = [
+                Value(f"{method} \u2717", flag="alarm") if broken else Value(method),
+                Value(str(budget)),
+                Value(str(len(reductions))),
+            ]
             rows.append((*texts, *(Value(number(mean)) for mean in means)))
     return rows
 

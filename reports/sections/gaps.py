@@ -6,6 +6,7 @@ from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.text import visible
+from sweeps.aggregate import CellResult
 from sweeps.merge import NO_ROWS
 
 MOST_ROWS = 150
@@ -34,11 +35,14 @@ def texts(*names: str) -> tuple[Head, ...]:
 
 def incomplete(frames: Frames, labels: Labels) -> Table | None:
     """Cells with fewer prompts than asked for, the emptiest first."""
-    cells = [result for result in frames.results if result.n_failed or result.n_missing]
+    cells = [result for result in frames.results if untold(result)]
     cells.sort(key=lambda result: result.n)
     heads = (
         *texts("Setting", "Task", "Method"),
-        *(Head(name=name) for name in ("D", "Asked", "Decoded", "Failed", "Not run")),
+        *(
+            Head(name=name)
+            for name in ("D", "Asked", "Decoded", "Failed", "Not run", "Timings failed", "Timings not run")
+        ),
     )
     rows = tuple(
         (
@@ -46,10 +50,17 @@ def incomplete(frames: Frames, labels: Labels) -> Table | None:
             *(Value(text) for text in (labels.budget(result.cell), str(result.n_expected), str(result.n))),
             Value(str(result.n_failed), flag="alarm" if result.n_failed else ""),
             Value(str(result.n_missing), flag="warning" if result.n_missing else ""),
+            Value(str(result.n_timing_failed), flag="alarm" if result.n_timing_failed else ""),
+            Value(str(result.n_timing_missing), flag="warning" if result.n_timing_missing else ""),
         )
         for result in cells[:MOST_ROWS]
     )
     return table("Incomplete cells", heads, rows, len(cells))
+
+
+def untold(result: CellResult) -> int:
+    """Number of prompts and timings that were asked for and have no number."""
+    return result.n_failed + result.n_missing + result.n_timing_failed + result.n_timing_missing
 
 
 def failures(frames: Frames, labels: Labels) -> Table | None:

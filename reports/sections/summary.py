@@ -7,6 +7,7 @@ from reports.labels import Labels, labels_of
 from reports.model import Facts, Group, Level, Lines, SectionInfo
 from reports.text import count, interval, number, visible
 from sweeps.aggregate import CellResult
+from sweeps.statistics import Estimate
 
 MOST_FINDINGS = 12
 
@@ -58,6 +59,9 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
     if missing:
         cells = sum(result.n_missing > 0 for result in results)
         lines.append(("warning", f"{count(missing, 'prompt')} of {count(cells, 'cell')} not run yet."))
+    untimed = sum(result.n_timing_failed + result.n_timing_missing for result in results)
+    if untimed:
+        lines.append(("warning", f"{count(untimed, 'timing')} failed or not run yet (see Missing and failed)."))
     doubtful = sum(bool(result.throughput.doubts) for result in results)
     if doubtful:
         lines.append(
@@ -75,7 +79,7 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
         )
     elif compared:
         lines.append(("note", f"Identical to draft-free, token by token: {identical:,} of {compared:,}."))
-    if not (failed or missing):
+    if not (failed or missing or untimed):
         lines.append(("good", f"All {count(len(results), 'cell')} are complete."))
     return lines
 
@@ -121,15 +125,21 @@ def sentence(labels: Labels, fewest: CellResult, fastest: CellResult | None) -> 
     reduction = fewest.nfe_reduction
     text = (
         f"{name(labels, fewest)} needs {number(reduction.value)} times fewer forwards than draft-free decoding "
-        f"({interval(reduction)}; {count(reduction.n, 'prompt')})"
+        f"({evidence(reduction)})"
     )
     if fastest is not None and fastest.throughput.ratio.value is not None:
         ratio = fastest.throughput.ratio
         who = "it" if fastest is fewest else name(labels, fastest)
         doubt = " †" if fastest.throughput.doubts else ""
         text += f"; {who} gives {number(ratio.value)} times the throughput{doubt} "
-        text += f"({interval(ratio)}; {count(ratio.n, 'prompt')})"
+        text += f"({evidence(ratio)})"
     return text + "."
+
+
+def evidence(estimate: Estimate) -> str:
+    """What a number rests on: its interval, where it has one, and its prompts."""
+    prompts = count(estimate.n, "prompt")
+    return f"{interval(estimate)}; {prompts}" if interval(estimate) else prompts
 
 
 def name(labels: Labels, result: CellResult) -> str:

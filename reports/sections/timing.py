@@ -5,8 +5,7 @@ from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.text import number, percent
 from sweeps.aggregate import CellResult
-from sweeps.statistics import MIN_PROMPTS
-from sweeps.timings import MAX_CV, MIN_REPEATS
+from sweeps.timings import MAX_CV, MIN_PROMPTS, MIN_REPEATS
 
 MOST_ROWS = 400
 

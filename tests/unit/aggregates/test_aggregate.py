@@ -175,6 +175,17 @@ def test_merging_does_not_depend_on_order_and_makes_failures_good():
     assert set(merged.generations) == {1, 2, 3, 4, 5}
 
 
+def test_timings_that_failed_or_never_ran_are_counted_apart():
+    made, _ = aggregated(timed=4)
+    job = made.jobs[1]
+    decode, timing = made.results[job.cell_id]
+    failure = Failure(kind="deterministic", type="ValueError", message="no", prompt_index=1)
+    short = replace(timing, timings=(timing.timings[0],), failures=(failure,))
+    result = aggregate(job, merge([decode, short]), NO_ROWS)
+    assert (result.n_failed, result.n_missing) == (0, 0)
+    assert (result.n_timing_failed, result.n_timing_missing) == (1, 2)
+
+
 def test_a_failed_item_counts_for_each_of_its_prompts():
     made, _ = aggregated(prompts=6)
     job = made.jobs[1]

@@ -52,15 +52,14 @@ def test_ratio_of_means_is_not_the_mean_of_ratios():
     estimate = ratio_of_sums([100, 10], [10, 10])
     assert estimate.value == 110 / 20
     assert estimate.n == 2
-    assert estimate.low is None
+    assert estimate.high / estimate.low > 100  # two prompts that differ tenfold say next to nothing
 
 
 def test_undefined_is_none():
     assert mean([]).value is None
     assert ratio_of_sums([1, 2], [0, 0]).value is None
-    for values in ([4.0], [3.0, 5.0]):  # two prompts say nothing about how much prompts differ
-        few = mean(values)
-        assert (few.value, few.low, few.high) == (4.0, None, None)
+    single = mean([4.0])
+    assert (single.value, single.low, single.high) == (4.0, None, None)
 
 
 def test_an_estimate_refuses_what_is_not_finite():
@@ -79,7 +78,7 @@ def test_a_resample_that_divides_by_zero_leaves_no_interval():
     assert estimate.low is None
 
 
-@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=3, max_size=12), st.floats(0.5, 20))
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=12), st.floats(0.5, 20))
 def test_scaling_one_side_scales_value_and_interval(pairs, factor):
     above, below = [a for a, _ in pairs], [b for _, b in pairs]
     plain, scaled = ratio_of_sums(above, below), ratio_of_sums([factor * a for a in above], below)
@@ -87,7 +86,7 @@ def test_scaling_one_side_scales_value_and_interval(pairs, factor):
         assert other == pytest.approx(factor * one, rel=1e-9)
 
 
-@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=3, max_size=12))
+@given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=12))
 def test_an_interval_holds_its_value_and_stays_positive(pairs):
     estimate = ratio_of_sums([a for a, _ in pairs], [b for _, b in pairs])
     assert 0 < estimate.low <= estimate.value <= estimate.high
@@ -121,7 +120,7 @@ def test_large_cells_are_resampled_in_pieces_of_the_same_distribution(monkeypatc
     assert whole.std() == pytest.approx(values.std() * math.sqrt(300), rel=0.1)  # variance of a sum of 300 draws
 
 
-@pytest.mark.parametrize("n", [3, 6, 16])
+@pytest.mark.parametrize("n", [2, 3, 6, 16])
 def test_intervals_cover_the_truth_about_as_often_as_they_say(n):
     """Draft-free lengths and accept rates vary by prompt; the true ratio of means is known: 2.5."""
     rng = random.Random(n)
