@@ -44,7 +44,7 @@ class DrafterEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
-    """A task: `factory` is `make(spec: TaskSpec) -> Task`; `digest` is `digest(spec: TaskSpec) -> str`, without torch."""
+    """A task: `factory` is `make(spec: TaskSpec) -> Task`, `digest` is `digest(spec: TaskSpec) -> str` (no torch)."""
 
     factory: str
     digest: str
