@@ -43,7 +43,7 @@ class GenerationRecord:
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
     `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the lesser
-    of its two gaps: log-odds between the best and second best position, and between the best and second best token score
+    of two gaps: log-odds between the best and second best position, and between the best and second best token score
     (an infinite gap, where there was no rival, is stored as None). `pieces[i]` is the text of output token i decoded
     alone, for display only; it may be left empty.
     """
