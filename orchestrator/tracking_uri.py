@@ -55,14 +55,14 @@ def location(run_dir: Path, option: str = "", sweep_uri: str = "", environ: Mapp
         own = RunDir(run_dir.absolute()).mlflow_db
         return Location(uri=f"{SQLITE}{own}", source="the run directory", notes=tuple(notes), database=own)
     source, uri = given[0]
-    notes += [f"{other} is {value} and ignored: {source} wins" for other, value in given[1:] if value != uri]
+    notes += [f"{other} is {shown(value)} and ignored: {source} wins" for other, value in given[1:] if value != uri]
     uri, database = checked(uri, source, run_dir)
     return Location(uri=uri, source=source, notes=tuple(notes), database=database)
 
 
 def checked(uri: str, source: str, run_dir: Path) -> tuple[str, Path | None]:
     """The absolute form of a URI, and its file for sqlite. Raises ValueError."""
-    where = f"tracking URI {uri!r} ({source})"
+    where = f"tracking URI {shown(uri)!r} ({source})"
     if re.match(r"[A-Za-z]:[\\/]", uri):
         drive_path = uri.replace("\\", "/")
         raise ValueError(f"{where} is a Windows folder: write {SQLITE}{drive_path}/mlflow.db")

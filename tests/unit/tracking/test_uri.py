@@ -73,6 +73,11 @@ def test_what_cannot_work_is_refused(uri, why):
 def test_passwords_are_not_shown():
     assert shown("postgresql://me:secret@db:5432/x") == "postgresql://me:***@db:5432/x"
     assert shown("http://localhost:5000") == "http://localhost:5000"
+    (note,) = location(Path("run"), "http://a", "", {"MLFLOW_TRACKING_URI": "http://me:secret@b"}).notes
+    assert "secret" not in note
+    with pytest.raises(ValueError, match="unknown scheme") as caught:
+        location(Path("run"), "oracle://me:secret@b/x", environ={})
+    assert "secret" not in str(caught.value)
 
 
 def test_a_closed_port_is_known_at_once():
