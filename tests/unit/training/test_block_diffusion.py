@@ -15,9 +15,7 @@ L = 4
 
 def _batch(rows: Bucket, *, copies: int = 2, full_mask: float = 0.0, seed: int = 0, block_length: int = L) -> Batch:
     rng = torch.Generator().manual_seed(seed)
-    return noisy_batch(
-        rows, block_length=block_length, copies=copies, full_mask=full_mask, mask_id=MASK, rng=rng
-    )
+    return noisy_batch(rows, block_length=block_length, copies=copies, full_mask=full_mask, mask_id=MASK, rng=rng)
 
 
 def _rows() -> Bucket:
@@ -44,7 +42,9 @@ def test_every_tenth_example_goes_on_for_a_block_of_end_tokens() -> None:
 
 
 def test_draws_are_rows_of_one_bucket_without_repeats() -> None:
-    buckets = [Bucket(start=0, ids_BS=torch.arange(b, b + n)[:, None], prompts_B=torch.ones(n)) for b, n in ((0, 5), (50, 20))]
+    buckets = [
+        Bucket(start=0, ids_BS=torch.arange(b, b + n)[:, None], prompts_B=torch.ones(n)) for b, n in ((0, 5), (50, 20))
+    ]
     seen = set()
     for seed in range(40):
         rows = draw(buckets, 8, torch.Generator().manual_seed(seed)).ids_BS.flatten().tolist()
