@@ -7,6 +7,7 @@ that can change a number are written down, and a difference on resume is named, 
 import hashlib
 import platform
 import socket
+import subprocess
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +21,10 @@ MATTERS = ("torch", "transformers")  # a resume with another version of these is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One start: `sources` maps each source file of `PACKAGES` to its digest, `code_digest` stands for all of them."""
+    """One start: `sources` maps each source file of `PACKAGES` to its digest, `code_digest` stands for all of them.
+
+    `revision` is the git commit of the checkout, with `-dirty` where files differ from it ("" outside of one).
+    """
 
     code_digest: str
     sources: dict[str, str]
@@ -28,6 +32,7 @@ class Origin:
     command: tuple[str, ...] = ()
     host: str = ""
     started_at: float = 0.0
+    revision: str = ""
 
 
 @cache
@@ -61,6 +66,19 @@ def library_versions() -> dict[str, str]:
     return found
 
 
+def git_revision() -> str:
+    """The commit this code is checked out at, `-dirty` when a file differs, "" when it is no checkout of its own."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return ""
+    command = ("git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
+
+
 def origin_of(command: tuple[str, ...], started_at: float) -> Origin:
     """The origin of a start in this process."""
     return Origin(
@@ -70,6 +88,7 @@ def origin_of(command: tuple[str, ...], started_at: float) -> Origin:
         command=command,
         host=socket.gethostname(),
         started_at=started_at,
+        revision=git_revision(),
     )
 
 

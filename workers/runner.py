@@ -147,6 +147,7 @@ def graded(work: Work, index: int, prompt: Prompt, generation: Generation) -> Ge
         rounds=generation.rounds,
         margins=tuple(margin if math.isfinite(margin) else None for margin in generation.margins),
         counters=generation.counters,
+        pieces=tuple(work.target.decode((token,)) for token in generation.output_ids),
     )
 
 

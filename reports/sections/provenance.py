@@ -48,7 +48,13 @@ def starts(history: History) -> list[Part]:
     for start in history.starts:
         when = datetime.fromtimestamp(start.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC") if start.started_at else ""
         versions = ", ".join(f"{name} {version}" for name, version in sorted(start.versions.items()) if version)
-        rows = [("Host", start.host), ("Started", when), ("Code digest", start.code_digest), ("Versions", versions)]
+        rows = [
+            ("Host", start.host),
+            ("Started", when),
+            ("Code digest", start.code_digest),
+            ("Git revision", start.revision),
+            ("Versions", versions),
+        ]
         if start.command:
             parts.append(Listing(title="The exact command", text=visible(join(start.command), 4000)))
         parts.append(Facts(rows=tuple((name, visible(value, 1000)) for name, value in rows if value)))
