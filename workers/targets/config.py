@@ -61,7 +61,7 @@ def read_config(folder: Path) -> SdarConfig:
         raise ValueError(f"{path}: num_key_value_heads is {shape.kv_heads}; allowed are divisors of {shape.heads}")
     if shape.head_dim % 2:
         raise ValueError(f"{path}: head_dim is {shape.head_dim}; allowed is an even number")
-    words = token_ids(folder)
+    words, added = token_ids(folder)
     beyond = {token: i for token, i in words.items() if i >= shape.vocab_size}
     if beyond:
         token, i = max(beyond.items(), key=lambda item: item[1])
@@ -70,20 +70,33 @@ def read_config(folder: Path) -> SdarConfig:
     return SdarConfig(
         shape=shape,
         max_positions=_whole(config, "max_position_embeddings", path),
-        mask_id=_mask_id(folder, config, words, stop_ids, shape.vocab_size),
+        mask_id=_mask_id(folder, config, words, added, stop_ids, shape.vocab_size),
         stop_ids=stop_ids,
         absent_ids=tuple(sorted(set(range(shape.vocab_size)) - set(words.values()))),
         stored_dtype=_stored_dtype(config, path),
     )
 
 
-def token_ids(folder: Path) -> dict[str, int]:
-    """Every token a tokenizer can emit with its id, special tokens included, from `tokenizer.json`."""
-    data = read_json(folder / "tokenizer.json")
-    vocab = data.get("model", {}).get("vocab")
-    if not isinstance(vocab, dict):
-        raise ValueError(f"{folder / 'tokenizer.json'}: model.vocab is not an object of tokens to ids")
-    return vocab | {token["content"]: token["id"] for token in data.get("added_tokens", ())}
+def token_ids(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Every token a tokenizer can emit with its id, and the added (special) ones among them.
+
+    From `tokenizer.json`, else from `vocab.json` with `added_tokens.json` and the tokenizer config.
+    """
+    path = folder / "tokenizer.json"
+    if path.is_file():
+        data = read_json(path)
+        vocab, listed = data.get("model", {}).get("vocab"), data.get("added_tokens") or ()
+        if not isinstance(vocab, dict):
+            raise ValueError(f"{path}: model.vocab is {type(vocab).__name__}; allowed is an object of tokens to ids")
+        added = {str(token["content"]): int(token["id"]) for token in listed}
+    elif (folder / "vocab.json").is_file():
+        vocab = read_json(folder / "vocab.json")
+        decoder = read_json(folder / "tokenizer_config.json", required=False).get("added_tokens_decoder") or {}
+        added = {str(token["content"]): int(i) for i, token in decoder.items()}
+        added |= read_json(folder / "added_tokens.json", required=False)
+    else:
+        raise ValueError(f"{folder}: no tokenizer; allowed are tokenizer.json, or vocab.json with merges.txt")
+    return vocab | added, added
 
 
 def special_token(folder: Path, role: str) -> str | None:
@@ -116,7 +129,12 @@ def _stop_ids(folder: Path, config: Mapping[str, Any], words: Mapping[str, int],
 
 
 def _mask_id(
-    folder: Path, config: Mapping[str, Any], words: Mapping[str, int], stops: Iterable[int], vocab_size: int
+    folder: Path,
+    config: Mapping[str, Any],
+    words: Mapping[str, int],
+    added: Mapping[str, int],
+    stops: Iterable[int],
+    vocab_size: int,
 ) -> int:
     if "mask_token_id" in config:
         mask, source = config["mask_token_id"], f"{folder / 'config.json'}: mask_token_id"
@@ -126,8 +144,7 @@ def _mask_id(
         raise ValueError(f"{source} is {mask!r}; allowed is an id in 0..{vocab_size - 1}")
     if mask in stops:
         raise ValueError(f"{source} is {mask}, which is also an end token; allowed is an id of its own")
-    added = {token["id"] for token in read_json(folder / "tokenizer.json").get("added_tokens", ())}
-    if mask in words.values() and mask not in added:
+    if mask in words.values() and mask not in added.values():
         word = next(token for token, i in words.items() if i == mask)
         raise ValueError(f"{source} is {mask}, the ordinary token {word!r}; allowed is an added token or an unused id")
     return int(mask)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import TemplateError
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
 
 from workers.targets.inspect import chat_template
 
@@ -47,9 +47,9 @@ class ChatText:
 
 
 def _load(folder: Path) -> PreTrainedTokenizerFast:
+    """From `tokenizer.json`, else from the vocabulary and merges of the Qwen family."""
+    kind = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else Qwen2Tokenizer
     try:
-        if (folder / "tokenizer.json").is_file():
-            return PreTrainedTokenizerFast.from_pretrained(str(folder))
-        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        return kind.from_pretrained(str(folder))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder}: the tokenizer cannot be loaded ({error})") from error

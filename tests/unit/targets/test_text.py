@@ -1,6 +1,7 @@
 """End tokens, chat templates and beginning-of-sequence ids of a checkpoint."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,33 @@ def test_a_template_that_refuses_is_a_named_error_at_load(tmp_path: Path) -> Non
     folder = write_checkpoint(tmp_path)
     (folder / "chat_template.jinja").write_text("{{ raise_exception('system role only') }}")
     with pytest.raises(ValueError, match=r"chat template: refuses a user message .*system role only"):
+        load_target(folder)
+
+
+def _split_tokenizer(folder: Path) -> None:
+    """Rewrite `tokenizer.json` as the older files: vocabulary, merges, added tokens."""
+    data = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text(json.dumps(data["model"]["vocab"]))
+    merges = "".join(f"{first} {second}\n" for first, second in data["model"]["merges"])
+    (folder / "merges.txt").write_text("#version: 0.2\n" + merges)
+    decoder = {str(t["id"]): {key: t[key] for key in t if key != "id"} for t in data["added_tokens"]}
+    edit_json(folder / "tokenizer_config.json", tokenizer_class="Qwen2Tokenizer", added_tokens_decoder=decoder)
+    edit_json(folder / "added_tokens.json", **{t["content"]: t["id"] for t in data["added_tokens"]})
+
+
+def test_a_tokenizer_of_vocabulary_and_merges(tmp_path: Path) -> None:
+    whole = load_target(write_checkpoint(tmp_path / "whole"))
+    folder = write_checkpoint(tmp_path / "split")
+    _split_tokenizer(folder)
+    split = load_target(folder)
+    assert split.traits == replace(whole.traits, name="split")
+    assert inspect_checkpoint(folder) == inspect_checkpoint(tmp_path / "whole")
+    prompt = "the word and the other word"
+    assert split.encode(prompt) == whole.encode(prompt)
+    assert split.decode(split.encode(prompt)) == prompt
+    (folder / "vocab.json").unlink()
+    with pytest.raises(ValueError, match=r"no tokenizer; allowed are tokenizer\.json"):
         load_target(folder)
 
 
