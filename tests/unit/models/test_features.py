@@ -43,7 +43,9 @@ def test_confidence_that_rounds_to_one_still_counts():
     one = torch.ones(2, 1, dtype=torch.float64)
     rest = (one[:, 0] * 0, one[:, 0] * 0)
     odds = torch.tensor([18.0, 28.0], dtype=torch.float64)
-    features = stale_features(one.expand(2, 2) * 1.0, one.expand(2, 2) * 0, odds, *rest, odds.long() * 0, block_length=8)
+    features = stale_features(
+        one.expand(2, 2) * 1.0, one.expand(2, 2) * 0, odds, *rest, odds.long() * 0, block_length=8
+    )
     assert features[0, 66].item() == pytest.approx(-18 / 8)
     assert features[1, 66].item() == pytest.approx(-28 / 8)
 

@@ -66,7 +66,11 @@ def test_padding_changes_nothing(model):
     depth = torch.tensor([[-1, 0, OPEN, OPEN, OPEN, -1, OPEN, OPEN]])
     rank = confidence_rank(torch.arange(LENGTH, 0, -1.0)[None], depth >= 0)
     at = torch.tensor([1, 2, 3, 4, 6, 7])
-    features, columns, open = torch.randn(1, 6, STALE_FEATURES), path_columns(depth, rank)[:, at], (depth == OPEN)[:, at]
+    features, columns, open = (
+        torch.randn(1, 6, STALE_FEATURES),
+        path_columns(depth, rank)[:, at],
+        (depth == OPEN)[:, at],
+    )
     padded = [torch.cat((part, part[:, :3]), 1) for part in (features, columns, open)]
     padded[2][:, 6:] = False
     seen = torch.arange(9)[None] < 6
