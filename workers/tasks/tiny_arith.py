@@ -33,21 +33,18 @@ QUESTIONS = (
 )
 # Every phrasing of a step, and every phrasing of the close, has one length in words, marks and digits.
 GAIN_FORMS = (
-    "{name} {verb} {n} [more {items}|{items} more], [so we|then you] [add up|count on]: {a} + {n} = {r} "
-    "[in all|by now].",
-    "[There are|That gives] {r} {items} [after this|once done] [because of|thanks to] {a} + {n} = {r}, "
-    "[as we|like I] [can see|just said].",
-    "[Starting at|Going from] {a} {items}, {n} [new ones|extra things] [make it|lead to] {a} + {n} = {r} "
-    "[so far|right now].",
-    "[We add|Now put] all {n} to {a} [and so|which way] [we see|you find] [the sum|a total] {a} + {n} = {r}.",
+    "{name} {verb} {n} more {items}, [so we add|and this makes]: {a} + {n} = {r} [in all|by now].",
+    "[There are now|That gives us] {r} {items} [after this step|once it happened], because {a} + {n} = {r} "
+    "[is right|holds true].",
+    "[Starting at|Going from] {a} {items}, the {n} [new ones|extra things] [make it|lead to] {a} + {n} = {r}.",
+    "[We add|Now put] {n} to {a} [and so see|which will show] that the sum {a} + {n} = {r}.",
 )
 LOSS_FORMS = (
-    "{name} {verb} {n} [of the|from those] {items}, [so we|then you] [take off|count back]: {a} - {n} = {r} left.",
-    "[There are|That leaves] {r} {items} [after this|once done] [because of|thanks to] {a} - {n} = {r}, "
-    "[as we|like I] [can see|just said].",
-    "[Out of|Going from] {a} {items}, {n} [lost ones|missing things] [make it|lead to] {a} - {n} = {r} "
-    "[so far|right now].",
-    "[We take|Now pull] all {n} from {a} [and so|which way] [we see|you find] [the rest|a remainder] {a} - {n} = {r}.",
+    "{name} {verb} {n} [of the|from those] {items}, [so we take|and this leaves]: {a} - {n} = {r} left.",
+    "[There are only|That leaves just] {r} {items} [after this step|once it happened], because {a} - {n} = {r} "
+    "[is right|holds true].",
+    "[Out of|Going from] {a} {items}, the {n} [lost ones|missing things] [make it|lead to] {a} - {n} = {r}.",
+    "[We take|Now pull] {n} from {a} [and so see|which will show] that the rest {a} - {n} = {r}.",
 )
 CLOSES = (
     "So {name} has {r} {items} now.",

@@ -42,35 +42,35 @@ CODE = {
 }
 COMMENTS = {
     "plus": (
-        "{out} is [the sum|a total] of {a} and {b} [put together|taken whole]",
-        "[we add|now put] {a} to {b} [so that|and this] [we get|you see] {out}",
-        "[now let|next make] {out} hold {a} with {b} added [on top|right here]",
+        "{out} is [the sum of|made up from] {a} and {b} here",
+        "[add up|put together] {a} and {b}, [to get|giving us] {out}",
+        "[now let|next make] {out} hold {a} with {b} [added in|on top]",
     ),
     "minus": (
-        "[take away|pull out] {b} from {a} [so that|and this] [we get|you see] {out}",
-        "{out} is [the rest|a remainder] of {a} without {b} [in it|at all]",
-        "[now let|next make] {out} hold {a} with {b} taken [right out|back off]",
+        "[take away|pull out] {b} from {a} [to get|giving us] {out} now",
+        "{out} is [what is|all of] {a} without {b} [in it|at all]",
+        "[now let|next make] {out} hold {a} with {b} [taken out|cut off]",
     ),
     "times": (
-        "[multiply up|scale out] {a} by {b} [so that|and this] [we get|you see] {out}",
-        "{out} is [the product|a multiple] of {a} and {b} [put together|taken whole]",
-        "[now let|next make] {out} hold {a} times {b} [over here|as well] now",
+        "[multiply up|scale out] {a} by {b}, [to get|giving us] {out}",
+        "{out} is [the product of|made up from] {a} times {b} now",
+        "[now let|next make] {out} hold {a} times {b} [over here|as well]",
     ),
     "larger": (
-        "{out} is [the larger|our biggest] [of both|from two] now",
-        "[keep the|choose our] larger [right here|as well] as {out}",
-        "the larger [one goes|will land] [right in|back into] {out}",
+        "{out} is [the larger one|biggest of both] now",
+        "[keep the|choose our] larger here as {out}",
+        "the larger [one goes|will land] in {out}",
     ),
     "smaller": (
-        "{out} is [the smaller|our lowest] [of both|from two] now",
-        "[keep the|choose our] smaller [right here|as well] as {out}",
-        "the smaller [one goes|will land] [right in|back into] {out}",
+        "{out} is [the smaller one|lowest of both] now",
+        "[keep the|choose our] smaller here as {out}",
+        "the smaller [one goes|will land] in {out}",
     ),
 }
 DOCSTRINGS = (
-    "[Work with|Start from] {x} and {y} [in just|using only] five [small steps|short lines].",
+    "[Work with|Start from] {x} and {y} [in just five|using only these] small steps.",
     "[Take in|Read off] {x} and {y}, then [give back|hand out] {last}.",
-    "Find {last} from [the two|both given] [inputs named|numbers called] {x} and {y}.",
+    "Find {last} from [the two inputs|both given numbers] {x} and {y} here.",
 )
 WEIGHTS = (0.6, 0.28, 0.12)
 _FENCE = re.compile(r"```[A-Za-z0-9]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)

@@ -73,11 +73,14 @@ def train_target(
         run.restore(resume)
     started, losses = time.perf_counter() - run.seconds, [0.0]
     for step in range(run.step, recipe.warm_start + recipe.steps):
+        warm = step < recipe.warm_start
+        if step == recipe.warm_start:
+            run.fresh_optimizers()
         batch = step_batch(recipe, buckets, step, mask_id)
         losses.append(train_step(body, batch, run.optimizers, rate_scale(recipe, step)))
         run.step, run.seconds = step + 1, time.perf_counter() - started
         if progress:
-            phase, total = ("warm" if is_warm(recipe, step) else "diffusion"), recipe.warm_start + recipe.steps
+            phase, total = ("warm" if warm else "diffusion"), recipe.warm_start + recipe.steps
             progress(Progress(phase=phase, step=step + 1, steps=total, loss=losses[-1], seconds=run.seconds))
         if resume and run.step % SAVE_EVERY == 0:
             run.save(resume)
@@ -97,7 +100,7 @@ def step_batch(recipe: TargetRecipe, buckets: Sequence[Bucket], step: int, mask_
     """The batch of a step; its randomness is the recipe's seed and the step's number."""
     rng = torch.Generator().manual_seed(recipe.seed * 1_000_003 + step)
     rows = draw(buckets, recipe.batch, rng)
-    if is_warm(recipe, step):
+    if step < recipe.warm_start:
         return noisy_batch(rows, block_length=1, copies=1, full_mask=1.0, mask_id=mask_id, rng=rng)
     return noisy_batch(
         rows,
@@ -135,15 +138,12 @@ def initialise(body: Body) -> None:
             nn.init.normal_(weight, std=weight.shape[1] ** -0.5 * narrow)
 
 
-def is_warm(recipe: TargetRecipe, step: int) -> bool:
-    """Whether a step has blocks of one position. Every third step of the warm start already has whole blocks."""
-    return step < recipe.warm_start and step % 3 != 2
-
-
 def rate_scale(recipe: TargetRecipe, step: int) -> float:
-    """Share of the base rates: a linear rise at the start, a linear fall to zero over the last steps."""
-    left = recipe.warm_start + recipe.steps - step
-    return min(1.0, (step + 1) / recipe.rise, left / max(1.0, recipe.decay * recipe.steps))
+    """Share of the base rates: each phase rises linearly; the second falls to zero over its last part."""
+    if step < recipe.warm_start:
+        return min(1.0, (step + 1) / recipe.rise)
+    step -= recipe.warm_start
+    return min(1.0, (step + 1) / recipe.rise, (recipe.steps - step) / max(1.0, recipe.decay * recipe.steps))
 
 
 def encoded(
@@ -165,6 +165,10 @@ class _Run:
     def __init__(self, recipe: TargetRecipe, body: Body) -> None:
         self.recipe, self.body = recipe, body
         self.step, self.seconds = 0, 0.0
+        self.fresh_optimizers()
+
+    def fresh_optimizers(self) -> None:
+        """Optimizers without history: at the start, and when the objective changes."""
         matrices = [p for name, p in self.body.named_parameters() if p.dim() == 2 and "embed" not in name]
         others = [p for name, p in self.body.named_parameters() if p.dim() != 2 or "embed" in name]
         muon = torch.optim.Muon(

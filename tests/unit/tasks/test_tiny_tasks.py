@@ -104,7 +104,7 @@ def test_every_wording_occurs() -> None:
         text = "\n".join(answer for _, answer in task.examples(split="train", limit=600, seed=3))
         for template in templates:
             for choice in alternatives(template):
-                assert all(re.search(re.sub(r"\{\w+\}", r"\\w+", words), text) for words in choice)
+                assert all(words in text for words in choice)
 
 
 @pytest.mark.parametrize(
