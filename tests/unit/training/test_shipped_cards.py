@@ -1,0 +1,31 @@
+"""What is shipped in the zoo fits together: weights, tasks and recipe are those that the cards speak of."""
+
+import json
+
+import msgspec
+import pytest
+
+from workers.catalog import TARGETS, ZOO, resolve
+from workers.targets.inspect import inspect_checkpoint
+from workers.training.target_recipes import RECIPES, TargetRecipe
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
+    card = json.loads((ZOO / name / "card.json").read_text(encoding="utf-8"))
+    facts = inspect_checkpoint(ZOO / name)
+    assert facts.weight_digest == card["weight_digest"]
+    assert facts.parameters == card["parameters"]
+    assert msgspec.convert(card["recipe"], TargetRecipe, strict=True) == RECIPES[name]
+    tasks = {
+        "tiny-arith": resolve("workers.tasks.tiny_arith:TinyArith"),
+        "tiny-code": resolve("workers.tasks.tiny_code:TinyCode"),
+    }
+    assert {row["task"] for row in card["held_out"]} == set(tasks)
+    for row in card["held_out"]:
+        assert row["data_digest"] == tasks[row["task"]]().data_digest
+        assert row["correct"]["value"] >= 0.9
+
+
+def test_the_zoo_is_small() -> None:
+    assert sum(path.stat().st_size for path in ZOO.rglob("*") if path.is_file()) < 40_000_000
