@@ -24,7 +24,9 @@ def write_checkpoint(
     weights: Callable[[dict[str, Tensor]], None] | None = None,
     tied: bool = True,
 ) -> Path:
-    """`tiny-rand`: 2 layers, hidden 32, vocabulary about 300, random weights, seed 0; `config` entries override (`...` drops one)."""
+    """`tiny-rand`: 2 layers, hidden 32, vocabulary about 300, random weights, seed 0; `config` entries override
+    (`...` drops one).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = train_tokenizer(["the word and the other word, 12 + 34"], limit=300)
     save_tokenizer(tokenizer, folder)

@@ -68,7 +68,7 @@ def readme(card: TargetCard) -> str:
         f"  {recipe.heads} heads over {recipe.kv_heads}, tied head; byte-level BPE with {card.vocab_size} ids and",
         "  single digits",
         f"- weights stored as bfloat16, evaluated in float32; digest `{card.weight_digest[:16]}`",
-        f"- recipe: {recipe.warm_start} steps with blocks of one position, {recipe.steps} steps of block diffusion, batch",
+        f"- recipe: {recipe.warm_start} steps with blocks of one position, {recipe.steps} of block diffusion, batch",
         f"  {recipe.batch}, seed {recipe.seed}; {card.seconds:.0f} s on {card.threads} CPU threads, last loss",
         f"  {card.loss:.3f} nats (all of it in `card.json`)",
         "",

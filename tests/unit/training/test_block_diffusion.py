@@ -19,7 +19,9 @@ def _batch(rows: Bucket, *, copies: int = 2, full_mask: float = 0.0, seed: int =
 
 
 def _rows() -> Bucket:
-    """Two examples: prompts of 5 and 6 tokens, answers of 8 and 7, closed: 14 tokens in 4 blocks; every id is its own."""
+    """Two examples: prompts of 5 and 6 tokens, answers of 8 and 7, closed: 14 tokens in 4 blocks; every id is its
+    own.
+    """
     pairs = [(list(range(10, 15)), list(range(20, 28))), (list(range(30, 36)), list(range(40, 47)))]
     (rows,) = bucket([([1], [1]), *pairs], block_length=L, end_id=END)[1:]
     return rows
