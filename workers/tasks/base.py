@@ -1,7 +1,8 @@
 """What a task is: named prompts, and a pure function that grades a text against the gold of its prompt.
 
-A task owns its data and its grading rule and nothing else: no model, no decoding, no counters. Prompts are values, so the same
-split, limit and seed give the same prompts on every machine, and `data_digest` names the data in a cell's identity.
+A task owns its data and its grading rule and nothing else: no model, no decoding, no counters. Prompts are values, so
+the same split, limit and seed give the same prompts on every machine, and `data_digest` names the data in a cell's
+identity.
 """
 
 import hashlib
