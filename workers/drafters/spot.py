@@ -39,7 +39,7 @@ class OrderScorer:
         with torch.inference_mode():
             columns_BAC = path_columns(depth_BL, self.rank_L.expand_as(depth_BL))[:, self.open].to(self.device)
             open_BA = (depth_BL[:, self.open] == OPEN).to(self.device)
-            q_BA = self.model.log_order(self.stale_1AW, columns_BAC, open_BA).exp().cpu()
+            q_BA = self.model.log_order(self.model.encode(self.stale_1AW, columns_BAC), open_BA).exp().cpu()
             return torch.zeros(depth_BL.shape).index_copy_(1, self.open, q_BA)
 
     def _depths(self, node: VirtualState) -> list[int]:

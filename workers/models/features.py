@@ -25,6 +25,7 @@ COMMITTED = -1
 KNOWN = 0
 OPEN = 1 << 20
 BEYOND = OPEN + 1  # masked, but behind the requested number of new tokens: never a candidate
+POSITION = 6  # the path column that holds the position in the block
 DEPTH_CAP = 12  # deeper draft commits share one row of the table
 
 

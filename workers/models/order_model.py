@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.models.facts import CONFIG_FILE, WEIGHTS_FILE, OrderConfig, digest_of, inspect_order_model, read_config
-from workers.models.features import STALE_FEATURES, column_sizes
+from workers.models.features import POSITION, STALE_FEATURES, column_sizes
 
 
 class EncoderLayer(nn.Module):
-    """Pre-norm self-attention over all positions looked at, then a GELU feed-forward."""
+    """Pre-norm self-attention over all positions looked at, with a bias for each offset, then a GELU feed-forward."""
 
     def __init__(self, config: OrderConfig, dropout: float) -> None:
         super().__init__()
@@ -35,23 +35,27 @@ class EncoderLayer(nn.Module):
         self.norm_attention = nn.LayerNorm(config.width)
         self.qkv = nn.Linear(config.width, 3 * config.width)
         self.out = nn.Linear(config.width, config.width)
+        self.bias = nn.Embedding(2 * config.block_length - 1, config.heads)
+        nn.init.zeros_(self.bias.weight)
         self.norm_mlp = nn.LayerNorm(config.width)
         self.up = nn.Linear(config.width, config.feedforward)
         self.down = nn.Linear(config.feedforward, config.width)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x_BAW: Tensor, seen_B11A: Tensor | None) -> Tensor:
-        """One layer; the shape stays. `seen_B11A` is false at padding (None: there is none)."""
+    def forward(self, x_BAW: Tensor, offsets_XAA: Tensor, padding_B11A: Tensor | None) -> Tensor:
+        """One layer; the shape stays. `padding_B11A` is -inf at padding, else 0 (None: there is none)."""
         states, length, width = x_BAW.shape
+        bias_XHAA = self.bias(offsets_XAA).permute(0, 3, 1, 2)
         qkv = self.qkv(self.norm_attention(x_BAW)).view(states, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen_B11A)
+        mask_XHAA = bias_XHAA if padding_B11A is None else bias_XHAA + padding_B11A
+        mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask_XHAA)
         x_BAW = x_BAW + self.dropout(self.out(mixed.transpose(1, 2).reshape(states, length, width)))
         return x_BAW + cast(Tensor, self.dropout(self.down(functional.gelu(self.up(self.norm_mlp(x_BAW))))))
 
 
 class OrderModel(nn.Module):
-    """Encoder with one output a position. `embed_stale` once a round, then `log_order` for each batch of states.
+    """Encoder with one output a position. `embed_stale` once a round, then `encode` and `log_order` for each level.
 
     `dropout` matters to training only and is no part of a checkpoint.
     """
@@ -75,21 +79,32 @@ class OrderModel(nn.Module):
         """The stale part of the input, `stale_XAW`."""
         return cast(Tensor, self.stale(features_XAF))
 
-    def log_order(
-        self, stale_XAW: Tensor, columns_BAC: Tensor, open_BA: Tensor, seen_BA: Tensor | None = None
-    ) -> Tensor:
-        """Log probabilities `logq_BA` of the next commit's position; -inf where `open_BA` is false.
+    def encode(self, stale_XAW: Tensor, columns_BAC: Tensor, seen_BA: Tensor | None = None) -> Tensor:
+        """What the encoder makes of each position, `hidden_BAW`.
 
-        `stale_XAW` has B or 1 leading rows; `seen_BA` is false at padding (None: there is none). Every state needs at
-        least one open position.
+        `stale_XAW` has B or 1 leading rows; `seen_BA` is false at padding. Without it (None: there is none) all states
+        are taken to look at the same positions.
         """
         states, length, columns = columns_BAC.shape
         index = (columns_BAC + self.offsets_C).view(states * length, columns)
         x_BAW = stale_XAW + self.path(index).view(states, length, -1)
-        seen_B11A = None if seen_BA is None else seen_BA[:, None, None, :]
+        at_XA = columns_BAC[:, :, POSITION] if seen_BA is not None else columns_BAC[:1, :, POSITION]
+        offsets_XAA = at_XA[:, :, None] - at_XA[:, None, :] + self.config.block_length - 1
+        padding_B11A = None
+        if seen_BA is not None:
+            padding_B11A = torch.zeros(seen_BA.shape, device=seen_BA.device).masked_fill_(~seen_BA, -math.inf)[
+                :, None, None
+            ]
         for layer in self.layers:
-            x_BAW = layer(x_BAW, seen_B11A)
-        scores_BA = self.head(self.norm(x_BAW)).squeeze(-1)
+            x_BAW = layer(x_BAW, offsets_XAA, padding_B11A)
+        return cast(Tensor, self.norm(x_BAW))
+
+    def log_order(self, hidden_BAW: Tensor, open_BA: Tensor) -> Tensor:
+        """Log probabilities `logq_BA` of the next commit's position; -inf where `open_BA` is false.
+
+        Every state needs at least one open position.
+        """
+        scores_BA = self.head(hidden_BAW).squeeze(-1)
         return functional.log_softmax(scores_BA.masked_fill(~open_BA, -math.inf), dim=-1)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from workers.models.facts import OrderConfig
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
@@ -66,9 +67,10 @@ def train_order(
     data = Trajectories.read(paths, held_out=recipe.held_out)
     torch.manual_seed(recipe.seed)
     model = OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout)
-    optimizer = make_optimizer(model, recipe)
+    trainee = Trainee(model)
+    optimizer = make_optimizer(trainee, recipe)
     done, spent = (
-        read_state(resume, model, optimizer, recipe=recipe, data_digest=data.data_digest) if resume else (0, 0.0)
+        read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest) if resume else (0, 0.0)
     )
     started = time.perf_counter() - spent
     steps = np.flatnonzero(~data.held_out_S & (data.choices_S > 0))
@@ -76,7 +78,7 @@ def train_order(
     for step in range(done, recipe.steps):
         rng = np.random.default_rng([recipe.seed, step])
         torch.manual_seed(int(rng.integers(2**62)))  # dropout
-        loss = one_step(model, optimizer, data, *data.draw(rng, steps, recipe.batch, recipe.max_depth), recipe, step)
+        loss = one_step(trainee, optimizer, data, *data.draw(rng, steps, recipe.batch, recipe.max_depth), recipe, step)
         last = step + 1 == recipe.steps
         report = OrderProgress(step=step + 1, steps=recipe.steps, loss=loss, seconds=time.perf_counter() - started)
         if (step + 1) % recipe.evaluate_every == 0 or last:
@@ -88,7 +90,7 @@ def train_order(
         if resume and ((step + 1) % SAVE_EVERY == 0 or last):
             write_state(
                 resume,
-                model,
+                trainee,
                 optimizer,
                 recipe=recipe,
                 data_digest=data.data_digest,
@@ -121,10 +123,22 @@ def train_order(
     return OrderTrained(path=out_dir, digest=digest, held_out_loss=held_out_loss, accuracy=table, seconds=seconds)
 
 
-def make_optimizer(model: OrderModel, recipe: OrderRecipe) -> torch.optim.AdamW:
+class Trainee(torch.nn.Module):
+    """The order model and, for training only, a second head that guesses the log-odds which decide the next commit.
+
+    The commit is the open position of largest fresh log-odds; guessing all of them teaches more than naming the winner.
+    """
+
+    def __init__(self, order: OrderModel) -> None:
+        super().__init__()
+        self.order = order
+        self.confidence = torch.nn.Linear(order.config.width, 1)
+
+
+def make_optimizer(trainee: Trainee, recipe: OrderRecipe) -> torch.optim.AdamW:
     """AdamW; only matrices decay."""
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    matrices = [parameter for parameter in trainee.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in trainee.parameters() if parameter.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98))
 
@@ -138,7 +152,7 @@ def rate_at(recipe: OrderRecipe, step: int) -> float:
 
 
 def one_step(
-    model: OrderModel,
+    trainee: Trainee,
     optimizer: torch.optim.AdamW,
     data: Trajectories,
     steps: Ints,
@@ -146,7 +160,8 @@ def one_step(
     recipe: OrderRecipe,
     step: int,
 ) -> float:
-    """One update on the examples (steps, depths); returns their mean loss in nats."""
+    """One update on the examples (steps, depths); returns their mean cross-entropy in nats."""
+    model = trainee.order
     for group in optimizer.param_groups:
         group["lr"] = rate_at(recipe, step)
     model.train()
@@ -156,11 +171,14 @@ def one_step(
         if len(at) == 0:
             continue
         batch = data.batch(steps[at], depths[at])
-        stale_BAW = model.embed_stale(batch.features_BAF)
-        logq_BA = model.log_order(stale_BAW, batch.columns_BAC, batch.open_BA, batch.seen_BA)
-        loss = -logq_BA.gather(-1, batch.label_B[:, None]).sum() / len(steps)
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
-    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        hidden_BAW = model.encode(model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.seen_BA)
+        order_loss = -model.log_order(hidden_BAW, batch.open_BA).gather(-1, batch.label_B[:, None]).sum()
+        guess_BA = trainee.confidence(hidden_BAW).squeeze(-1)
+        gap_BA = functional.smooth_l1_loss(guess_BA, batch.fresh_BA.clamp(-16, 16) / 4, reduction="none")
+        confidence_loss = (gap_BA * batch.open_BA).sum(-1).div(batch.open_BA.sum(-1)).sum()
+        loss = order_loss + recipe.confidence_weight * confidence_loss
+        (loss / len(steps)).backward()  # type: ignore[no-untyped-call]
+        total += float(order_loss.detach()) / len(steps)
+    torch.nn.utils.clip_grad_norm_(trainee.parameters(), recipe.clip)
     optimizer.step()
     return total

@@ -72,8 +72,8 @@ def judge_examples(model: OrderModel, data: Trajectories, steps: Ints, depths: I
     with torch.inference_mode():
         for at in np.split(order, range(EVALUATION_BATCH, len(order), EVALUATION_BATCH)):
             batch = data.batch(steps[at], depths[at])
-            stale_BAW = model.embed_stale(batch.features_BAF)
-            logq_BA = model.log_order(stale_BAW, batch.columns_BAC, batch.open_BA, batch.seen_BA)
+            hidden_BAW = model.encode(model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.seen_BA)
+            logq_BA = model.log_order(hidden_BAW, batch.open_BA)
             loss -= float(logq_BA.gather(-1, batch.label_B[:, None]).sum())
             right[at] = (logq_BA.argmax(-1) == batch.label_B).numpy()
             stale_right[at] = (batch.stale_best_B == batch.label_B).numpy()

@@ -29,7 +29,8 @@ Ints = NDArray[np.int64]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Input and labels of B examples: `label_B` indexes the A rows, `stale_best_B` is the row of the most confident
-    stale position that is still open (the prediction to beat).
+    stale position that is still open (the prediction to beat). `fresh_BA` is the log-odds that the target gives each
+    open position in the very state that is asked about (0 elsewhere): what decides the label.
     """
 
     features_BAF: Tensor
@@ -38,6 +39,7 @@ class Batch:
     seen_BA: Tensor
     label_B: Tensor
     stale_best_B: Tensor
+    fresh_BA: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,8 @@ class Trajectories:
         columns_BLC = path_columns(depth_BL, rank_BL)
         open_BA = (depth_BL == OPEN).gather(-1, at_BA)
         label_BL = order_BL == depth_B1 + 1
+        asked_B = torch.from_numpy(steps + depths + 1)  # the step whose state is the virtual one
+        fresh_row_BA = (self.first_row_S[asked_B][:, None] + open_BA.cumsum(-1) - 1).clamp(min=0)
         return Batch(
             features_BAF=stale_features(*rows, rank_BA, block_length=self.block_length),
             columns_BAC=columns_BLC.gather(1, at_BA[..., None].expand(-1, -1, columns_BLC.shape[-1])),
@@ -156,6 +160,7 @@ class Trajectories:
             seen_BA=seen_BA,
             label_B=label_BL.gather(-1, at_BA).long().argmax(-1),
             stale_best_B=rank_BA.masked_fill(~open_BA, self.block_length + 1).argmin(-1),
+            fresh_BA=torch.where(open_BA, self.logodds_R[fresh_row_BA], 0.0),
         )
 
 
@@ -177,7 +182,8 @@ class _Part:
     def of(cls, trace: Trace) -> Self:
         header, length = trace.header, trace.header.decode.block_length
         order_SL = np.empty((len(trace), length), dtype=np.int32)
-        rows_S = np.diff(np.array(trace.rows, dtype=np.int64))
+        bounds = np.array(trace.rows, dtype=np.int64)
+        rows_S = bounds[1:] - bounds[:-1]
         starts = np.array([step.start for step in trace.steps])
         for start in np.unique(starts):
             steps = np.flatnonzero(starts == start)

@@ -11,8 +11,8 @@ class OrderRecipe:
 
     An example is a step, and a virtual prefix of 0 .. `max_depth` - 1 further commits beyond the known one; depths
     are drawn evenly among those its block still allows. `rate` rises over `rise` steps and falls along a cosine to
-    zero. `dropout` acts on what each sub-layer adds. `held_out` is the share of prompts kept for validation (at
-    least one), `evaluate_every` steps their loss is taken.
+    zero. `dropout` acts on what each sub-layer adds; `confidence_weight` weighs the second head's loss. `held_out` is
+    the share of prompts kept for validation (at least one), `evaluate_every` steps their loss is taken.
     """
 
     seed: int = 0
@@ -22,6 +22,7 @@ class OrderRecipe:
     rise: int = 100
     weight_decay: float = 0.02
     dropout: float = 0.1
+    confidence_weight: float = 1.0
     clip: float = 1.0
     max_depth: int = 10
     held_out: float = 0.1

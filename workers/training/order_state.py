@@ -6,13 +6,12 @@ from pathlib import Path
 
 import torch
 
-from workers.models.order_model import OrderModel
 from workers.training.order_recipe import OrderRecipe
 
 
 def write_state(
     path: Path,
-    model: OrderModel,
+    trainee: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     *,
     recipe: OrderRecipe,
@@ -26,7 +25,7 @@ def write_state(
         "data_digest": data_digest,
         "step": step,
         "seconds": seconds,
-        "model": model.state_dict(),
+        "trainee": trainee.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,9 +35,9 @@ def write_state(
 
 
 def read_state(
-    path: Path, model: OrderModel, optimizer: torch.optim.Optimizer, *, recipe: OrderRecipe, data_digest: str
+    path: Path, trainee: torch.nn.Module, optimizer: torch.optim.Optimizer, *, recipe: OrderRecipe, data_digest: str
 ) -> tuple[int, float]:
-    """Load a state file into model and optimizer; returns steps done and seconds spent (0 and 0.0 without a file).
+    """Load a state file into trainee and optimizer; returns steps done and seconds spent (0 and 0.0 without a file).
 
     Raises ValueError when it belongs to another recipe or other traces, or cannot be read.
     """
@@ -54,6 +53,6 @@ def read_state(
         raise ValueError(f"training state {path}: belongs to another recipe (it differs in {', '.join(names)})")
     if digest != data_digest:
         raise ValueError(f"training state {path}: belongs to other traces")
-    model.load_state_dict(state["model"])
+    trainee.load_state_dict(state["trainee"])
     optimizer.load_state_dict(state["optimizer"])
     return int(step), float(seconds)

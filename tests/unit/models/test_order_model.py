@@ -30,7 +30,8 @@ def asked(model, depths, features):
     depth = torch.tensor(depths)
     rank = confidence_rank(torch.arange(LENGTH, 0, -1.0), torch.ones(LENGTH, dtype=torch.bool)).expand_as(depth)
     with torch.inference_mode():
-        return model.log_order(model.embed_stale(features), path_columns(depth, rank), depth == OPEN).exp()
+        hidden = model.encode(model.embed_stale(features), path_columns(depth, rank))
+        return model.log_order(hidden, depth == OPEN).exp()
 
 
 STATES = [
@@ -75,8 +76,8 @@ def test_padding_changes_nothing(model):
     padded[2][:, 6:] = False
     seen = torch.arange(9)[None] < 6
     with torch.inference_mode():
-        short = model.log_order(model.embed_stale(features), columns, open)
-        long = model.log_order(model.embed_stale(padded[0]), padded[1], padded[2], seen)
+        short = model.log_order(model.encode(model.embed_stale(features), columns), open)
+        long = model.log_order(model.encode(model.embed_stale(padded[0]), padded[1], seen), padded[2])
     assert torch.allclose(short, long[:, :6], atol=1e-5)
     assert long[:, 6:].exp().tolist() == [[0.0] * 3]
 

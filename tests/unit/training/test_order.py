@@ -82,9 +82,8 @@ def test_examples_are_read_as_the_drafter_will_ask_them(mixed):
         chosen = [(s, d) for s in steps for d in range(data.choices_S[first + s])]
         batch = data.batch(np.array([first + s for s, _ in chosen]), np.array([d for _, d in chosen]))
         with torch.inference_mode():
-            logq = model.log_order(
-                model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.open_BA, batch.seen_BA
-            )
+            hidden = model.encode(model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.seen_BA)
+            logq = model.log_order(hidden, batch.open_BA)
         for row, (step, depth) in enumerate(chosen):
             stale, commits = trace.stale(step), trace.commits[step : step + depth + 2]
             state = stale.state
@@ -97,6 +96,10 @@ def test_examples_are_read_as_the_drafter_will_ask_them(mixed):
             assert stale.state.open[int(batch.label_B[row])] == commits[-1].position
             best = max(state.open, key=lambda i: (float(stale.logodds_L[i]), -i))
             assert stale.state.open[int(batch.stale_best_B[row])] == best
+            fresh = trace.stale(step + depth + 1)
+            assert fresh.state == state
+            wanted = [float(fresh.logodds_L[i]) if i in state.open else 0.0 for i in stale.state.open]
+            assert batch.fresh_BA[row, :width].tolist() == pytest.approx(wanted)
         first += len(trace)
     assert first == len(data.rows_S)
 
