@@ -108,11 +108,13 @@ def draft_free_throughput(
     if not seconds:
         return NO_TIMING
     rows = [seconds[index] for index in sorted(seconds)]
+    repeats, cv = min(map(len, rows)), pooled_cv(rows)
     return replace(
         NO_TIMING,
         tokens_per_s=rate([generations[index].tokens_kept for index in sorted(seconds)], rows),
-        repeats=min(map(len, rows)),
-        cv=pooled_cv(rows),
+        repeats=repeats,
+        cv=cv,
+        doubts=doubts(len(rows), repeats, cv, cv),
     )
 
 

@@ -35,7 +35,7 @@ def info(frames: Frames) -> SectionInfo | None:
         return None
     lead = (
         "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts. "
-        "\u2717: a claim of identity did not hold on one of the tasks."
+        "\u2717: a claim of identity did not hold on one of the tasks. \u2020: a timing in the mean failed a gate."
     )
     return SectionInfo(key="across", title="Across tasks", lead=lead, groups=tuple(groups))
 
@@ -58,8 +58,19 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
                 Value(str(budget)),
                 Value(str(len(reductions))),
             ]
-            rows.append((*texts, *(Value(number(mean)) for mean in means)))
+            doubtful = any(cell.throughput.doubts for cell in cells)
+            reduced, timed = means[:2], means[2:]
+            rows.append(
+                (*texts, *(Value(number(mean)) for mean in reduced), *(doubted(mean, doubtful) for mean in timed))
+            )
     return rows
+
+
+def doubted(mean: float | None, doubtful: bool) -> Value:
+    """A mean of throughput ratios, marked when one of them failed a gate."""
+    if mean is None or not doubtful:
+        return Value(number(mean))
+    return Value(f"{number(mean)} \u2020", flag="warning")
 
 
 def values_by_task(cells: list[CellResult], labels: Labels, values: list[float | None]) -> list[float]:

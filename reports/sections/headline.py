@@ -1,5 +1,7 @@
 """The paper's table: method by task for each setting; forwards and throughput always in columns of their own."""
 
+from dataclasses import replace
+
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
@@ -48,7 +50,8 @@ def info(frames: Frames) -> SectionInfo:
         key="results",
         title="Results",
         lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts. Bold: better than "
-        "every rival at the same budget, beyond its interval. † the timing failed a gate (see Timing quality).",
+        "every rival at the same budget, beyond its interval. A throughput ratio comes from runs side by side; it is not "
+        "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality).",
         groups=tuple(groups),
         cuts=cuts,
     )
@@ -84,7 +87,7 @@ def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], see
         Value(f"{result.n}" if complete else f"{result.n} of {result.n_expected}", flag="" if complete else "warning"),
         measured(result.nfe, digits=1),
         Value(DASH) if own else measured(result.nfe_reduction, best=result.cell_id in best[0]),
-        measured(rate, digits=significant(rate.value)),
+        doubted(measured(rate, digits=significant(rate.value)), result),
         Value(DASH) if own else throughput(result, best=result.cell_id in best[1]),
         Value(percent(result.correct.value).removesuffix(" %"), interval(result.correct, 1, 100)),
         Value(result.claim),
@@ -100,9 +103,14 @@ def measured(estimate: Estimate, digits: int = 2, *, best: bool = False) -> Valu
 
 def throughput(result: CellResult, *, best: bool) -> Value:
     """The throughput ratio, marked where its timing failed a gate."""
-    ratio, doubtful = result.throughput.ratio, bool(result.throughput.doubts)
-    text = number(ratio.value) + (" †" if doubtful and ratio.value is not None else "")
-    return Value(text, interval(ratio), best=best, flag="warning" if doubtful else "")
+    return doubted(measured(result.throughput.ratio, best=best), result)
+
+
+def doubted(value: Value, result: CellResult) -> Value:
+    """A timed number, marked where the timing failed a gate."""
+    if not result.throughput.doubts or result.throughput.tokens_per_s.value is None:
+        return value
+    return replace(value, text=f"{value.text} †", flag="warning")
 
 
 def identical(result: CellResult) -> Value:
