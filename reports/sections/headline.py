@@ -50,7 +50,7 @@ def info(frames: Frames) -> SectionInfo:
         key="results",
         title="Results",
         lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts. Bold: better than "
-        "every rival at the same budget, beyond its interval. A throughput ratio comes from runs side by side; it is not "
+        "every rival at the same budget, beyond its interval. A throughput ratio is of runs side by side, not "
         "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality).",
         groups=tuple(groups),
         cuts=cuts,
