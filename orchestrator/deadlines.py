@@ -39,7 +39,7 @@ class Placement:
 
 @dataclass(slots=True)
 class Deadlines:
-    """Seconds a prompt took (one repeat of it), by group: same target, same lengths, same kind of item."""
+    """Seconds a prompt took (one repeat of it), by group: same target, lengths, drafter and kind of item."""
 
     policy: Policy
     seconds: dict[tuple[str, str, ItemKind], list[float]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 SOCKET_BYTES = 107
 RAY_PART = len("/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 PREFIX = "spot-"
+OLD_SECONDS = 3600.0
 OWNER = "owner"
 MOST = SOCKET_BYTES - RAY_PART - len(f"/{PREFIX}1234567")
 FREE_BYTES = 64 * 1024**2
@@ -69,9 +71,16 @@ def fault_of(root: Path) -> str:
 
 
 def remove_abandoned(root: Path) -> None:
-    """Remove the folders of drivers that were killed."""
+    """Remove the folders of drivers that were killed.
+
+    One without an owner's file is what late processes of such a driver made again; it goes when it is old.
+    """
     for path in root.glob(f"{PREFIX}[0-9]*"):
         with contextlib.suppress(OSError):
+            if not (path / OWNER).exists():
+                if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                    shutil.rmtree(path, ignore_errors=True)
+                continue
             descriptor = os.open(path / OWNER, os.O_RDWR)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

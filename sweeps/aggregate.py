@@ -72,7 +72,9 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
     cell, claim = job.cell, claim_of(job.cell)
     done = list(rows.generations.values())
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
-    identity = compare(rows.generations, baseline.generations, dtype=cell.target.dtype)
+    identity = compare(
+        rows.generations, baseline.generations, dtype=cell.target.dtype, temperature=cell.decode.temperature
+    )
     alarms = (*rows.alarms, *count_alarms(cell, rows, baseline))
     wanted, timed = set(range(job.prompts)), set(range(job.timed_prompts))
     failed, untimed = wanted & rows.failed("decode"), timed & rows.failed("timing")

@@ -59,17 +59,27 @@ class Identity:
 
 
 def compare(
-    variant: Mapping[int, GenerationRecord], baseline: Mapping[int, GenerationRecord], *, dtype: str
+    variant: Mapping[int, GenerationRecord],
+    baseline: Mapping[int, GenerationRecord],
+    *,
+    dtype: str,
+    temperature: float = 0.0,
 ) -> Identity:
     """Compare the prompts that both sides have."""
     both = sorted(variant.keys() & baseline.keys())
     differing = [index for index in both if variant[index].output_ids != baseline[index].output_ids]
-    mismatches = tuple(mismatch(variant[index], baseline[index], dtype=dtype) for index in differing)
+    limit = near_tie(dtype, temperature)
+    mismatches = tuple(mismatch(variant[index], baseline[index], limit=limit) for index in differing)
     return Identity(n_checked=len(both), n_identical=len(both) - len(differing), mismatches=mismatches)
 
 
-def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, dtype: str) -> Mismatch:
-    """Where and how two generations of one prompt part."""
+def near_tie(dtype: str, temperature: float) -> float:
+    """The largest margin that rounding can flip: token scores are logits over T, so a T below 1 magnifies it."""
+    return NEAR_TIE[dtype] / min(1.0, temperature or 1.0)
+
+
+def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, limit: float) -> Mismatch:
+    """Where and how two generations of one prompt part; a margin up to `limit` is a near-tie."""
     step = first_difference(commits(variant), commits(baseline))
     margin = margin_at(step, variant, baseline)
     return Mismatch(
@@ -78,7 +88,7 @@ def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, dtype: st
         step=step,
         index=first_difference(variant.output_ids, baseline.output_ids),
         margin=margin,
-        verdict="near-tie" if margin is not None and margin <= NEAR_TIE[dtype] else "BUG",
+        verdict="near-tie" if margin is not None and margin <= limit else "BUG",
     )
 
 

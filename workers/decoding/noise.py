@@ -51,7 +51,7 @@ class BlockNoise:
 
 
 def sample_seed(seed: int, prompt_id: str) -> int:
-    """The seed of one prompt's generation: two prompts of a sweep never share noise, whoever decodes them, and when."""
+    """The seed of one prompt's generation, whoever decodes it, and when; prompts with different ids share no noise."""
     return int.from_bytes(hashlib.sha256(f"{seed}\n{prompt_id}".encode()).digest()[:8], "big") >> 1
 
 

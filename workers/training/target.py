@@ -27,6 +27,7 @@ from workers.training.target_recipes import TargetRecipe
 from workers.training.tiny_tokenizer import ASSISTANT, BEGIN, END, MASK, USER, train_tokenizer
 
 TASKS: dict[str, TinyArith | TinyCode] = {"tiny-arith": TinyArith(), "tiny-code": TinyCode()}
+RECENT = 50  # steps whose mean loss the card states
 SAVE_EVERY = 100
 
 
@@ -71,23 +72,21 @@ def train_target(
     run = _Run(recipe, body)
     if resume and resume.exists():
         run.restore(resume)
-    started, losses = time.perf_counter() - run.seconds, [0.0]
+    started = time.perf_counter() - run.seconds
     for step in range(run.step, recipe.warm_start + recipe.steps):
         warm = step < recipe.warm_start
         if step == recipe.warm_start:
             run.fresh_optimizers()
         batch = step_batch(recipe, buckets, step, mask_id)
-        losses.append(train_step(body, batch, run.optimizers, rate_scale(recipe, step)))
+        run.losses = [*run.losses, train_step(body, batch, run.optimizers, rate_scale(recipe, step))][-RECENT:]
         run.step, run.seconds = step + 1, time.perf_counter() - started
         if progress:
             phase, total = ("warm" if warm else "diffusion"), recipe.warm_start + recipe.steps
-            progress(Progress(phase=phase, step=step + 1, steps=total, loss=losses[-1], seconds=run.seconds))
+            progress(Progress(phase=phase, step=step + 1, steps=total, loss=run.losses[-1], seconds=run.seconds))
         if resume and run.step % SAVE_EVERY == 0:
             run.save(resume)
-    last = losses[-50:]
-    return Trained(
-        recipe=recipe, body=body.eval(), tokenizer=tokenizer, loss=sum(last) / len(last), seconds=run.seconds
-    )
+    loss = sum(run.losses) / len(run.losses)
+    return Trained(recipe=recipe, body=body.eval(), tokenizer=tokenizer, loss=loss, seconds=run.seconds)
 
 
 def examples(recipe: TargetRecipe) -> Iterator[Iterator[tuple[Prompt, str]]]:
@@ -160,11 +159,12 @@ def encoded(
 
 
 class _Run:
-    """What a training run changes: weights, optimizers, step and time spent. Its file is replaced in one rename."""
+    """What a training run changes: weights, optimizers, step, recent losses, time. Its file is replaced at once."""
 
     def __init__(self, recipe: TargetRecipe, body: Body) -> None:
         self.recipe, self.body = recipe, body
         self.step, self.seconds = 0, 0.0
+        self.losses: list[float] = []
         self.fresh_optimizers()
 
     def fresh_optimizers(self) -> None:
@@ -185,6 +185,7 @@ class _Run:
             "recipe": json.dumps(asdict(self.recipe)),
             "step": self.step,
             "seconds": self.seconds,
+            "losses": self.losses,
             "body": self.body.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
@@ -196,7 +197,7 @@ class _Run:
         state: dict[str, Any] = torch.load(path, weights_only=True)
         if state["recipe"] != json.dumps(asdict(self.recipe)):
             raise ValueError(f"{path}: the saved state belongs to another recipe than {self.recipe.name}")
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.seconds, self.losses = state["step"], state["seconds"], state["losses"]
         self.body.load_state_dict(state["body"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,12 @@ def test_what_a_killed_driver_left_is_removed_and_what_is_in_use_stays(short: Pa
     (other / "thesis.tex").touch()
     holder = os.open(alive / OWNER, os.O_RDWR)
     fcntl.flock(holder, fcntl.LOCK_EX)
+    unowned = [
+        short / f"{PREFIX}{number}" for number in (7001, 7002)
+    ]  # made again by late processes of a killed driver
+    for folder, age in zip(unowned, (10.0, 2 * scratch.OLD_SECONDS), strict=True):
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
     remove_abandoned(short)
     os.close(holder)
-    assert sorted(short.iterdir()) == [alive, other]
+    assert sorted(short.iterdir()) == sorted((alive, other, unowned[0]))

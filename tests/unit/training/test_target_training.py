@@ -72,10 +72,13 @@ def test_the_loss_falls_in_both_phases() -> None:
 
 @pytest.mark.parametrize("after", [4, 6, 11])
 def test_a_resumed_run_gives_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    whole = train_target(SMOKE).body.state_dict()
+    trained = train_target(SMOKE)
+    whole = trained.body.state_dict()
     _interrupted(SMOKE, tmp_path / "state.pt", monkeypatch, after=after)
     steps: list[Progress] = []
-    resumed = train_target(SMOKE, progress=steps.append, resume=tmp_path / "state.pt").body.state_dict()
+    again = train_target(SMOKE, progress=steps.append, resume=tmp_path / "state.pt")
+    resumed = again.body.state_dict()
+    assert again.loss == trained.loss
     assert steps[0].step == after // 2 * 2 + 1
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
