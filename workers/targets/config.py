@@ -5,6 +5,7 @@ is not read: published values are unreliable, and the experiment sets the block 
 against the tokenizer files, so that an id beyond the embedding is refused before anything is loaded.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,18 +86,47 @@ def token_ids(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
     path = folder / "tokenizer.json"
     if path.is_file():
         data = read_json(path)
-        vocab, listed = data.get("model", {}).get("vocab"), data.get("added_tokens") or ()
-        if not isinstance(vocab, dict):
-            raise ValueError(f"{path}: model.vocab is {type(vocab).__name__}; allowed is an object of tokens to ids")
-        added = {str(token["content"]): int(token["id"]) for token in listed}
+        model, listed = data.get("model"), data.get("added_tokens") or []
+        vocab = _vocab(model.get("vocab") if isinstance(model, dict) else None, "model.vocab", path)
+        if not isinstance(listed, list):
+            raise ValueError(f"{path}: added_tokens is {listed!r}; allowed is a list of objects")
+        added = dict(
+            _added_token(token, token.get("id") if isinstance(token, dict) else None, f"{path}: added_tokens[{at}]")
+            for at, token in enumerate(listed)
+        )
     elif (folder / "vocab.json").is_file():
-        vocab = read_json(folder / "vocab.json")
-        decoder = read_json(folder / "tokenizer_config.json", required=False).get("added_tokens_decoder") or {}
-        added = {str(token["content"]): int(i) for i, token in decoder.items()}
-        added |= read_json(folder / "added_tokens.json", required=False)
+        vocab = _vocab(read_json(folder / "vocab.json"), "the vocabulary", folder / "vocab.json")
+        path = folder / "tokenizer_config.json"
+        decoder = read_json(path, required=False).get("added_tokens_decoder") or {}
+        if not isinstance(decoder, dict):
+            raise ValueError(f"{path}: added_tokens_decoder is {decoder!r}; allowed is an object of ids to tokens")
+        added = dict(
+            _added_token(token, int(i) if i.isdecimal() else i, f"{path}: added_tokens_decoder.{i}")
+            for i, token in decoder.items()
+        )
+        path = folder / "added_tokens.json"
+        added |= _vocab(read_json(path, required=False), "the added tokens", path)
     else:
         raise ValueError(f"{folder}: no tokenizer; allowed are tokenizer.json, or vocab.json with merges.txt")
     return vocab | added, added
+
+
+def _vocab(value: object, field: str, path: Path) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {field} is {type(value).__name__}; allowed is an object of tokens to ids")
+    for token, i in value.items():
+        if type(i) is not int or i < 0:
+            raise ValueError(f"{path}: the id of {token!r} is {i!r}; allowed is a whole number from 0")
+    return value
+
+
+def _added_token(token: object, i: object, where: str) -> tuple[str, int]:
+    content = token.get("content") if isinstance(token, dict) else None
+    if not isinstance(content, str) or type(i) is not int or i < 0:
+        raise ValueError(
+            f"{where} is {token!r} with id {i!r}; allowed is an object with content (text) and id (from 0)"
+        )
+    return content, i
 
 
 def special_token(folder: Path, role: str) -> str | None:
@@ -104,7 +134,10 @@ def special_token(folder: Path, role: str) -> str | None:
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         value = read_json(folder / name, required=False).get(role)
         if value:
-            return str(value["content"] if isinstance(value, Mapping) else value)
+            text = value.get("content") if isinstance(value, Mapping) else value
+            if not isinstance(text, str):
+                raise ValueError(f"{folder / name}: {role} is {value!r}; allowed is text, or an object with content")
+            return text
     return None
 
 
@@ -172,6 +205,9 @@ def _stored_dtype(config: Mapping[str, Any], path: Path) -> str:
 
 def _rope_theta(config: Mapping[str, Any], path: Path) -> float:
     """From `rope_theta`, or from `rope_parameters` as newer configs spell it. Scaled rotary embeddings are refused."""
+    for field in ("rope_parameters", "rope_scaling"):
+        if not isinstance(config.get(field), Mapping | None):
+            raise ValueError(f"{path}: {field} is {config[field]!r}; allowed is an object or null")
     newer = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = newer.get("rope_type", newer.get("type", "default"))
     if kind != "default":
@@ -194,9 +230,13 @@ def _whole(config: Mapping[str, Any], field: str, path: Path) -> int:
 
 def _number(config: Mapping[str, Any], field: str, path: Path) -> float:
     value = _present(config, field, path)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        raise ValueError(f"{path}: {field} is {value!r}; allowed is a positive number")
-    return float(value)
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{path}: {field} is {value!r}; allowed is a positive finite number")
+    return number
 
 
 def _flag(config: Mapping[str, Any], field: str, path: Path) -> bool:

@@ -62,7 +62,7 @@ def read_json(path: Path, *, required: bool = True) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected an object, found {type(value).__name__}")
@@ -77,6 +77,9 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
             raise ValueError(
                 f"{folder / INDEX}: weight_map is {mapping!r}; expected an object of tensor names to files"
             )
+        for key, name in mapping.items():
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"{folder / INDEX}: weight_map.{key} is {name!r}; expected the name of a file")
         files = tuple(folder / name for name in sorted(set(mapping.values())))
     else:
         files = (folder / SINGLE,)
@@ -112,9 +115,13 @@ def _header(file: Path) -> dict[str, StoredTensor]:
             raise ValueError(f"{file}: truncated ({size} bytes; the header alone asks for {8 + length})")
         try:
             entries = json.loads(stream.read(length))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{file}: not a safetensors file ({error})") from error
+    if not isinstance(entries, dict):
+        raise ValueError(f"{file}: not a safetensors file (the header is a {type(entries).__name__}, not an object)")
     entries.pop("__metadata__", None)
+    for key, entry in entries.items():
+        _check_entry(file, key, entry)
     end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
     if 8 + length + end != size:
         raise ValueError(f"{file}: truncated or overlong ({size} bytes; the header asks for {8 + length + end})")
@@ -125,6 +132,15 @@ def _header(file: Path) -> dict[str, StoredTensor]:
         key: StoredTensor(file=file, shape=tuple(entry["shape"]), dtype=entry["dtype"])
         for key, entry in entries.items()
     }
+
+
+def _check_entry(file: Path, key: str, entry: object) -> None:
+    """Raise ValueError unless a header's entry has a dtype, a shape and two offsets."""
+    fields = entry if isinstance(entry, dict) else {}
+    shape, offsets = fields.get("shape"), fields.get("data_offsets")
+    whole = all(isinstance(part, list) and all(type(n) is int and n >= 0 for n in part) for part in (shape, offsets))
+    if not isinstance(fields.get("dtype"), str) or not whole or len(fields["data_offsets"]) != 2:
+        raise ValueError(f"{file}: tensor {key} is {entry!r}; expected dtype (text), shape and data_offsets [from, to]")
 
 
 def check_weights(stored: Mapping[str, StoredTensor], expected: Mapping[str, tuple[int, ...]], *, tied: bool) -> None:

@@ -58,10 +58,16 @@ def chat_template(folder: Path) -> str | None:
     """
     file = folder / "chat_template.jinja"
     if file.is_file():
-        source = file.read_text(encoding="utf-8")
+        try:
+            source = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file}: not UTF-8 text ({error})") from None
     else:
-        value = read_json(folder / "tokenizer_config.json", required=False).get("chat_template")
-        if isinstance(value, list):  # several named templates
-            value = {item.get("name"): item.get("template") for item in value}.get("default")
+        file = folder / "tokenizer_config.json"
+        given = value = read_json(file, required=False).get("chat_template")
+        if isinstance(value, list) and all(isinstance(item, dict) for item in value):  # several named templates
+            value = next((item.get("template") for item in reversed(value) if item.get("name") == "default"), None)
+        if not isinstance(value, str | None):
+            raise ValueError(f"{file}: chat_template is {given!r}; allowed is text, or a list of named templates")
         source = value or ""
     return source if source.strip() else None
