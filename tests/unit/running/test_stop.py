@@ -10,7 +10,10 @@ import pytest
 SCRIPT = """
 import subprocess, sys
 from orchestrator.stop import kill_descendants
-inner = "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid, flush=True); p.wait()"
+inner = (
+    "import subprocess; p = subprocess.Popen(['sleep', '600'], start_new_session=True);"
+    "print(p.pid, flush=True); p.wait()"
+)
 child = subprocess.Popen([sys.executable, '-c', inner], stdout=subprocess.PIPE, text=True)
 print(child.pid, child.stdout.readline().strip(), flush=True)
 kill_descendants()

@@ -1,12 +1,15 @@
 """What is shipped in the zoo fits together: weights, tasks and recipe are those that the cards speak of."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from workers.catalog import TARGETS, ZOO, resolve
+from workers.models.facts import inspect_order_model
 from workers.targets.inspect import inspect_checkpoint
+from workers.training.order_recipe import OrderRecipe
 from workers.training.target_recipes import RECIPES, TargetRecipe
 
 
@@ -25,6 +28,19 @@ def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
     for row in card["held_out"]:
         assert row["data_digest"] == tasks[row["task"]]().data_digest
         assert row["correct"]["value"] >= 0.9
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_shipped_drafter_is_the_one_its_card_describes(name: str) -> None:
+    folder = Path(TARGETS[name].order_model)
+    card, facts = json.loads((folder / "card.json").read_text(encoding="utf-8")), inspect_order_model(folder)
+    assert card["digest"] == facts.digest
+    assert card["target_digest"] == inspect_checkpoint(ZOO / name).weight_digest
+    assert msgspec.convert(card["recipe"], OrderRecipe, strict=True) == OrderRecipe()
+    depths = {row["depth"]: row for row in card["accuracy"] if not row["task"]}
+    for depth in (1, 2, 3, 4):
+        wrong, stale_wrong = (1 - depths[depth][who]["value"] for who in ("order_model", "stale_confidence"))
+        assert wrong <= 0.75 * stale_wrong
 
 
 def test_the_zoo_is_small() -> None:
