@@ -3,6 +3,7 @@
 Undefined is an empty field in CSV, null in JSON and Parquet; never NaN or infinity.
 """
 
+import csv
 import io
 from pathlib import Path
 from typing import Literal, get_args
@@ -19,12 +20,19 @@ Format = Literal["csv", "json", "parquet"]
 def export(run_dir: Path, *, prompts: bool = False, format: Format = "csv", out: Path) -> Path:
     """Write the rows of a run to `out` and return it.
 
+    A file appears wholly or not at all; a link is followed, and a pipe or device is written to.
+
     Raises ValueError when `run_dir` is no run directory or `format` is unknown, OSError when `out` cannot be written.
     """
     if format not in get_args(Format):
         raise ValueError(f"format is {format!r}: allowed is {' | '.join(get_args(Format))}")
     frames = load(run_dir)
-    atomic_write(out, encoded(frames.prompts if prompts else frames.cells, format))
+    data = encoded(frames.prompts if prompts else frames.cells, format)
+    if out.exists() and not out.is_file():
+        with out.open("wb") as stream:
+            stream.write(data)
+    else:
+        atomic_write(out.resolve(), data)
     return out
 
 
@@ -36,7 +44,9 @@ def encoded(frame: pd.DataFrame, format: Format) -> bytes:
         return buffer.getvalue()
     if format == "json":
         return msgspec.json.format(msgspec.json.encode(plain(frame)), indent=1)
-    return frame.to_csv(index=False, lineterminator="\n").encode("utf-8", "backslashreplace")
+    # text is always quoted: left to itself the writer leaves a lone carriage return bare, which readers take for a row
+    text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def plain(frame: pd.DataFrame) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ import click
 from orchestrator.commands.shared import existing_run
 
 FORMATS = ("csv", "json", "parquet")
+STDOUT = (Path("-"), Path("/dev/stdout"))
 
 run_argument = click.argument("run", type=click.Path(path_type=Path))
 
@@ -36,8 +37,12 @@ def export(run: Path, output: Path | None, **options: Any) -> None:
     from reports.frames import load
 
     folder, prompts = existing_run(run).root, options["prompts"]
-    suffix = output.suffix.lstrip(".") if output is not None else ""
-    kind: Any = options["kind"] or (suffix if suffix in FORMATS else "csv")
+    output = None if output in STDOUT else output
+    suffix = output.suffix.lstrip(".").lower() if output is not None else ""
+    kind: Any = options["kind"] or suffix or "csv"
+    if kind not in FORMATS:
+        allowed = ", ".join(f".{name}" for name in FORMATS)
+        raise click.UsageError(f"-o {output}: no format .{suffix}: allowed are {allowed} (or say --format)")
     if output is not None:
         click.echo(write(folder, prompts=prompts, format=kind, out=output))
         return
