@@ -1,13 +1,14 @@
 """What follows a run: the check of its promises, its report, its mirror, and the exit code.
 
 Results are on disk before any of it, so nothing here can lose one: what goes wrong is a line on stderr and shows in the
-exit code. After a run that had nothing to do all of it is there already.
+exit code. Report and mirror are skipped only when they were made from exactly what is on disk (`orchestrator.fresh`).
 """
 
 import sys
 
 import click
 
+from orchestrator.fresh import is_fresh, mirror_digest, note, report_digest
 from orchestrator.outcome import RunOutcome
 from orchestrator.promises import broken_promises
 from sweeps.store import RunDir
@@ -30,12 +31,29 @@ def finish(run: RunDir, outcome: RunOutcome, *, tracking_uri: str = "") -> int:
         tell(f"interrupted with {outcome.left} prompts to decode or time left: the same command goes on")
         return outcome.exit_code
     code = outcome.exit_code or (WRONG if broken else 0)
-    if not outcome.done and run.report.exists():
-        click.echo(f"nothing was missing; report: {run.report}")
-        return code
-    reported = write_report(run)
-    mirrored = mirror(run, tracking_uri)
-    return code or reported or mirrored
+    nothing_missing = not (outcome.done or outcome.failed or outcome.left)
+    behind = bring_up_to_date(run, nothing_missing=nothing_missing, tracking_uri=tracking_uri)
+    return code or behind
+
+
+def bring_up_to_date(run: RunDir, *, nothing_missing: bool, tracking_uri: str = "") -> int:
+    """Write the report and the mirror where they are stale, and say what was done; an exit code."""
+    reported = mirrored = 0
+    digest = report_digest(run)
+    report_fresh = is_fresh(run, "report", digest) and run.report.is_file() and run.report_data.is_dir()
+    if not report_fresh:
+        reported = write_report(run)
+        if not reported:
+            note(run, "report", digest)
+    mirror_fresh = is_fresh(run, "mirror", mirror_digest(run, digest, tracking_uri))
+    if report_fresh:
+        whole = mirror_fresh and nothing_missing
+        click.echo(f"nothing was missing; report: {run.report}" if whole else f"report: {run.report} (up to date)")
+    if not mirror_fresh:
+        mirrored = mirror(run, tracking_uri)
+        if not mirrored:
+            note(run, "mirror", mirror_digest(run, digest, tracking_uri))
+    return reported or mirrored
 
 
 def write_report(run: RunDir) -> int:
@@ -55,8 +73,8 @@ def mirror(run: RunDir, tracking_uri: str = "") -> int:
     from orchestrator.tracking import sync
 
     outcome = sync(run.root, tracking_uri)
-    for note in outcome.notes:
-        tell(note)
+    for line in outcome.notes:
+        tell(line)
     if outcome.failed:
         tell(outcome.message)
         return MIRROR_ONLY

@@ -6,6 +6,7 @@ is shown in the report with its margin and is no reason to fail; anything else i
 
 from collections.abc import Iterator
 
+from sweeps.aggregate import wanted_rows
 from sweeps.belongs import read_history, read_jobs
 from sweeps.claims import claim_of
 from sweeps.identity import compare
@@ -18,8 +19,9 @@ from sweeps.store import RunDir
 def broken_promises(run: RunDir) -> Iterator[str]:
     """One line for each cell whose output or counts cannot be right."""
     digests = {start.code_digest for start in read_history(run).starts}
-    rows = merge_all(load_results(run, code_digests=digests).results)
-    for job in read_jobs(run):
+    jobs = read_jobs(run)
+    rows = wanted_rows(jobs, merge_all(load_results(run, code_digests=digests).results))
+    for job in jobs:
         cell = job.cell
         own, draft_free = rows.get(job.cell_id, NO_ROWS), rows.get(cell.baseline().cell_id, NO_ROWS)
         name = f"{job.cell_id[:10]} ({cell.drafter.name} on {cell.target.name}, {cell.task.name})"

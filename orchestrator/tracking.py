@@ -81,10 +81,11 @@ def outcome(place: Location, written: Written) -> MirrorOutcome:
     if written.trouble:
         return failure(place, written.trouble, notes)
     waiting = f", {written.waiting} without results yet" if written.waiting else ""
+    removed = f", {written.removed} that left the sweep deleted" if written.removed else ""
     return MirrorOutcome(
-        status="written" if written.written else "unchanged",
+        status="written" if written.written or written.removed else "unchanged",
         uri=shown(place.uri),
-        message=f"{written.written} cells written, {written.unchanged} were there already{waiting}",
+        message=f"{written.written} cells written, {written.unchanged} were there already{waiting}{removed}",
         written=written.written,
         unchanged=written.unchanged,
         notes=notes,

@@ -1,7 +1,8 @@
 """What is written to the mirror, in the few verbs of a `Store`: find runs by their tags, write what is missing.
 
-A run of a cell whose result changed is deleted (MLflow can restore it) and written anew, because params and old metric
-values cannot be changed. The digest is the last thing written, so a run that was cut short counts as missing.
+A run whose result changed, the sweep's own among them, is deleted (MLflow can restore it) and written anew, because
+params and old metric values cannot be changed; so are runs of cells that the sweep no longer has, without a successor.
+The digest is the last thing written, so a run that was cut short counts as missing.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from sweeps.store import RunDir
 PARENT = "mlflow.parentRunId"
 REPLACED = ("mlflow.runName", PARENT)
 MOST_NAMES = 50
+NO_ROW = RunRow(name="", params={}, metrics={}, tags={}, cut={}, status="", time_ms=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +73,21 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a mirroring did. `trouble` says what could not be attached (numbers are there)."""
+    """What a mirroring did, in cells; `removed` have no result in this sweep any more.
+
+    `trouble` says what could not be attached (numbers are there).
+    """
 
     written: int
     unchanged: int
     waiting: int
+    removed: int
     notes: tuple[str, ...]
     trouble: str = ""
 
 
 def mirror(store: Store, run: RunDir, spec: SweepSpec, history: History, results: tuple[CellResult, ...]) -> Written:
-    """Write what is missing of a sweep."""
+    """Write what is missing of a sweep and delete what is no longer of it."""
     experiment, notes = find_experiment(store, spec.name)
     sweep_id = sweep_id_of(spec, history)
     rows = [row_of(result, sweep_id) for result in results if result.finished_at]
@@ -90,13 +96,21 @@ def mirror(store: Store, run: RunDir, spec: SweepSpec, history: History, results
         known.setdefault(found.tags.get("cell_id", ""), []).append(found)
     head = parent_row(spec, sweep_id, results, run)
     parents = known.pop("", [])
-    parent_id = parents[0].run_id if parents else store.create_run(experiment.experiment_id, head, identity(head))
-    written = sum(write_child(store, experiment, parent_id, row, known.get(row.tags["cell_id"], [])) for row in rows)
-    trouble = ""
-    if not parents or written or parents[0].tags.get("result_digest") != head.tags["result_digest"]:
-        trouble = write_parent(store, parent_id, head, run)
-    unchanged, waiting = len(rows) - written, len(results) - len(rows)
-    return Written(written=written, unchanged=unchanged, waiting=waiting, notes=notes, trouble=trouble)
+    keep = with_result(head, parents)
+    tags = {**added_tags(head, parents), **identity(head)}
+    parent_id = keep[0].run_id if keep else store.create_run(experiment.experiment_id, head, tags)
+    written = sum(write_child(store, experiment, parent_id, row, known.pop(row.tags["cell_id"], [])) for row in rows)
+    for found in [*(f for f in parents if f not in keep), *(f for left in known.values() for f in left)]:
+        store.delete(found.run_id)  # a parent last: until its children have moved they must not look orphaned
+    trouble = "" if keep else write_parent(store, parent_id, head, run)
+    return Written(
+        written=written,
+        unchanged=len(rows) - written,
+        waiting=len(results) - len(rows),
+        removed=len(known),
+        notes=notes,
+        trouble=trouble,
+    )
 
 
 def find_experiment(store: Store, name: str) -> tuple[Experiment, tuple[str, ...]]:
@@ -119,18 +133,16 @@ def sweep_id_of(spec: SweepSpec, history: History) -> str:
 
 
 def write_child(store: Store, experiment: Experiment, parent_id: str, row: RunRow, known: list[Found]) -> bool:
-    """Write one cell unless it is there with this result and below this parent. Tags that people added move along."""
-    same = [
-        f for f in known if f.tags.get("result_digest") == row.tags["result_digest"] and f.tags.get(PARENT) == parent_id
-    ]
-    keep = same[:1]
-    added: dict[str, str] = {}
+    """Write one cell unless it is there with this result, then put it below this parent. People's tags move along."""
+    keep = with_result(row, known)
     for found in known:
         if found not in keep:
-            added |= {name: text for name, text in found.tags.items() if name not in (*row.tags, *REPLACED)}
             store.delete(found.run_id)
     if keep:
+        if keep[0].tags.get(PARENT) != parent_id:
+            store.log(keep[0].run_id, NO_ROW, {PARENT: parent_id})
         return False
+    added = added_tags(row, known)
     run_id = store.create_run(experiment.experiment_id, row, {**added, **identity(row), PARENT: parent_id})
     if row.cut:
         store.attach_text(
@@ -140,13 +152,23 @@ def write_child(store: Store, experiment: Experiment, parent_id: str, row: RunRo
     return True
 
 
+def with_result(row: RunRow, known: list[Found]) -> list[Found]:
+    """The run that holds this very result, if there is one."""
+    return [found for found in known if found.tags.get("result_digest") == row.tags["result_digest"]][:1]
+
+
+def added_tags(row: RunRow, known: list[Found]) -> dict[str, str]:
+    """Tags that people gave to the runs that `row` replaces."""
+    return {name: text for found in known for name, text in found.tags.items() if name not in (*row.tags, *REPLACED)}
+
+
 def identity(row: RunRow) -> dict[str, str]:
     """The tags by which a run is found again; without the digest, which says that it is whole."""
     return {name: row.tags[name] for name in ("sweep_id", "cell_id") if name in row.tags}
 
 
 def parent_row(spec: SweepSpec, sweep_id: str, results: tuple[CellResult, ...], run: RunDir) -> RunRow:
-    """The row of the sweep itself. Its digest covers every cell's result and the page."""
+    """The row of the sweep itself. Its digest covers every cell's result and the files attached."""
     metrics, _ = metrics_of(
         {
             "cells": len(results),
@@ -159,12 +181,12 @@ def parent_row(spec: SweepSpec, sweep_id: str, results: tuple[CellResult, ...], 
             "alarms": sum(result.n_alarms for result in results),
         }
     )
-    page = hashlib.sha256(run.report.read_bytes()).hexdigest() if run.report.is_file() else ""
+    files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in attached(run) if path.is_file()]
     tags = {
         "sweep_id": sweep_id,
         "sweep": spec.name,
         "title": safe_value(spec.title),
-        "result_digest": digest_of([msgspec.to_builtins(results), page]),
+        "result_digest": digest_of([msgspec.to_builtins(results), files]),
     }
     failed = metrics["prompts_failed"] > 0
     return RunRow(
@@ -183,12 +205,17 @@ def write_parent(store: Store, parent_id: str, row: RunRow, run: RunDir) -> str:
     digest = {"result_digest": row.tags["result_digest"]}
     store.log(parent_id, row, {name: text for name, text in row.tags.items() if name not in digest})
     try:
-        for path in (run.spec, run.provenance, run.report):
+        for path in attached(run):
             if path.is_file():
                 store.attach(parent_id, path)
         for path in sorted(run.report_data.glob("cells.csv")):
             store.attach(parent_id, path, run.report_data.name)
     except Exception as error:  # numbers are there; say what is not
         return f"the report could not be attached: {error}"
-    store.log(parent_id, RunRow(name="", params={}, metrics={}, tags={}, cut={}, status="", time_ms=0), digest)
+    store.log(parent_id, NO_ROW, digest)
     return ""
+
+
+def attached(run: RunDir) -> tuple[Path, ...]:
+    """The files that go to the sweep's own run, where they exist."""
+    return run.spec, run.provenance, run.report

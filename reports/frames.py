@@ -13,7 +13,7 @@ import pandas as pd
 
 from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, Column
 from reports.rows import prompt_rows
-from sweeps.aggregate import CellResult, aggregate_all
+from sweeps.aggregate import CellResult, aggregate_all, wanted_rows
 from sweeps.belongs import History, read_history, read_jobs, read_spec
 from sweeps.merge import NO_ROWS, CellRows, merge_all
 from sweeps.results import Problem, load_results
@@ -45,8 +45,9 @@ def load(run_dir: Path) -> Frames:
     run = RunDir(run_dir)
     history = read_history(run)
     loaded = load_results(run, code_digests={start.code_digest for start in history.starts})
-    rows = merge_all(loaded.results)
-    results = aggregate_all(read_jobs(run), rows)
+    jobs = read_jobs(run)
+    rows = wanted_rows(jobs, merge_all(loaded.results))
+    results = aggregate_all(jobs, rows)
     return frames_of(read_spec(run), history, results, rows, tuple(loaded.problems))
 
 

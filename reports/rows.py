@@ -67,7 +67,7 @@ class PromptRow:
 
 
 def prompt_rows(result: CellResult, rows: CellRows, baseline: CellRows) -> Iterator[PromptRow]:
-    """One row for each prompt asked for, and for each that is stored beyond that."""
+    """One row for each prompt asked for, and for each that was timed beyond that."""
     mismatches = {mismatch.prompt_index: mismatch for mismatch in result.identity.mismatches}
     for index in sorted({*range(result.n_expected), *rows.generations, *rows.timings}):
         yield PromptRow(

@@ -68,7 +68,11 @@ class CellResult:
 
 
 def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
-    """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell)."""
+    """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell).
+
+    More may be stored than the job asks for (a sweep whose number of prompts was lowered): only what it asks counts.
+    """
+    rows = rows.within(job.prompts, job.timed_prompts)
     cell, claim = job.cell, claim_of(job.cell)
     done = list(rows.generations.values())
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
@@ -115,6 +119,7 @@ def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[Ce
     A draft-free cell that was only timed beside its variants takes its tokens a second from there.
     """
     jobs = tuple(jobs)
+    rows = wanted_rows(jobs, rows)
     beside: dict[str, list[Mapping[int, TimingRecord]]] = defaultdict(list)
     for job in jobs:
         if not job.cell.is_baseline:
@@ -127,6 +132,12 @@ def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[Ce
             result = replace(result, throughput=draft_free_throughput(beside[base_id], own.generations))
         results.append(result)
     return tuple(results)
+
+
+def wanted_rows(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> dict[str, CellRows]:
+    """The rows that the jobs ask for, by cell id; what else is stored stays on disk and enters no number."""
+    asked = ((job, rows[job.cell_id]) for job in jobs if job.cell_id in rows)
+    return {job.cell_id: stored.within(job.prompts, job.timed_prompts) for job, stored in asked}
 
 
 def holds(identity: Identity, alarms: tuple[Alarm, ...]) -> bool | None:

@@ -6,7 +6,7 @@ give the same tokens and counts: where it does not, an alarm says so and the fir
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sweeps.records import Counters, Failure, GenerationRecord, ItemKind, ItemResult, Provenance, TimingRecord
 
@@ -38,6 +38,16 @@ class CellRows:
     def failed(self, kind: ItemKind) -> set[int]:
         """Prompts that have a failure of this kind and no row."""
         return {index for of_kind, index in self.failures if of_kind == kind}
+
+    def within(self, prompts: int, timed_prompts: int) -> "CellRows":
+        """Only the rows of the first `prompts` decoded and `timed_prompts` timed prompts; alarms stay."""
+        most = {"decode": prompts, "timing": timed_prompts}
+        return replace(
+            self,
+            generations={index: row for index, row in self.generations.items() if index < prompts},
+            timings={index: row for index, row in self.timings.items() if index < timed_prompts},
+            failures={key: failure for key, failure in self.failures.items() if key[1] < most.get(key[0], 0)},
+        )
 
 
 NO_ROWS = CellRows()

@@ -64,6 +64,11 @@ class RunDir:
         return self.root / "report-data"
 
     @property
+    def fresh(self) -> Path:
+        """From what the report and the mirror were last made, as digests."""
+        return self.root / "fresh.json"
+
+    @property
     def lock(self) -> Path:
         """Who is driving."""
         return self.root / "lock"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from sweeps.aggregate import CellResult, aggregate, aggregate_all
+from sweeps.aggregate import CellResult, aggregate, aggregate_all, wanted_rows
 from sweeps.merge import NO_ROWS, merge, merge_all
 from sweeps.records import Failure
 from tests.synthetic import GAP, TIE, Faults, grid, sweep
@@ -184,6 +184,21 @@ def test_timings_that_failed_or_never_ran_are_counted_apart():
     result = aggregate(job, merge([decode, short]), NO_ROWS)
     assert (result.n_failed, result.n_missing) == (0, 0)
     assert (result.n_timing_failed, result.n_timing_missing) == (1, 2)
+
+
+def test_prompts_beyond_what_is_asked_for_enter_no_number():
+    stored, asked = sweep(CELLS, prompts=6, timed=4, faults=Faults(failed=3)), sweep(CELLS, prompts=4, timed=3)
+    for result in aggregate_all(asked.jobs, stored.rows()):
+        failed = 0 if result.cell.is_baseline else 3
+        assert (result.n_expected, result.n, result.n_failed, result.n_missing) == (4, 4 - failed, failed, 0)
+        assert result.nfe.n == result.identity.n_checked == result.n
+    exactly = sweep(CELLS, prompts=4, timed=3, faults=Faults(bugs=1))
+    more = sweep(CELLS, prompts=6, timed=5, faults=Faults(bugs=1))
+    assert aggregate_all(exactly.jobs, more.rows()) == aggregate_all(exactly.jobs, exactly.rows())
+    rows = wanted_rows(asked.jobs, more.rows())
+    timed = {job.cell_id: job.timed_prompts for job in asked.jobs}
+    assert all(set(own.generations) == set(range(4)) for own in rows.values())
+    assert all(set(own.timings) == set(range(timed[cell_id])) for cell_id, own in rows.items())
 
 
 def test_a_failed_item_counts_for_each_of_its_prompts():

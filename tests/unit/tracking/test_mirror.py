@@ -105,13 +105,58 @@ def test_a_second_sync_changes_nothing(run):
     assert repr(store) == before
 
 
-def test_a_new_page_is_attached_again(run):
+def parent_and_children(store):
+    (parent_id,) = [i for i, r in store.all.items() if not r["deleted"] and "cell_id" not in r["tags"]]
+    children = [r for r in store.active() if "cell_id" in r["tags"]]
+    assert {child["tags"][PARENT] for child in children} == {parent_id}
+    return store.all[parent_id], children
+
+
+def test_a_new_page_makes_a_new_parent_above_the_same_children(run):
     store = Memory()
     mirror(store, run, SPEC, HISTORY, results())
+    _, before = parent_and_children(store)
     run.report.write_text("a newer page")
+    assert mirror(store, run, SPEC, HISTORY, results()).written == 0
+    parent, children = parent_and_children(store)
+    assert parent["files"].count("report.html") == 1
+    assert store.all["r0"]["deleted"]
+    assert all(now is then for now, then in zip(children, before, strict=True))
+
+
+def test_an_edited_sweep_has_its_own_numbers_and_none_of_the_cells_that_left(run):
+    store = Memory()
     mirror(store, run, SPEC, HISTORY, results())
-    assert store.active()[0]["files"].count("report.html") == 2
-    assert len(store.active()) == 8
+    store.all["r0"]["tags"]["mlflow.note.content"] = "look at this"
+    left = results()[-1].cell_id
+    done = mirror(store, run, replace(SPEC, title="Another"), HISTORY, results()[:-1])
+    assert (done.written, done.unchanged, done.removed) == (0, 6, 1)
+    parent, children = parent_and_children(store)
+    assert parent is not store.all["r0"]
+    assert parent["metrics"]["cells"] == 6
+    assert parent["metrics"]["prompts"] == 18
+    assert parent["tags"]["title"] == "Another"
+    assert parent["tags"]["mlflow.note.content"] == "look at this"
+    assert left not in {child["tags"]["cell_id"] for child in children}
+    assert len(children) == 6
+    before = repr(store)
+    assert mirror(store, run, replace(SPEC, title="Another"), HISTORY, results()[:-1]).removed == 0
+    assert repr(store) == before
+
+
+def test_a_sync_that_dies_while_the_parent_is_replaced_is_put_right_by_the_next(run):
+    store = Memory()
+    mirror(store, run, SPEC, HISTORY, results())
+    store.all["r0"]["tags"]["mlflow.note.content"] = "look at this"
+    run.report.write_text("a newer page")
+    store.broken = "log"
+    with pytest.raises(ConnectionError):
+        mirror(store, run, SPEC, HISTORY, results())
+    store.broken = ""
+    mirror(store, run, SPEC, HISTORY, results())
+    parent, children = parent_and_children(store)
+    assert parent["tags"]["mlflow.note.content"] == "look at this"
+    assert len(children) == 7
 
 
 def test_a_changed_result_replaces_its_run_and_keeps_peoples_tags(run):
@@ -122,7 +167,7 @@ def test_a_changed_result_replaces_its_run_and_keeps_peoples_tags(run):
     done = mirror(store, run, SPEC, HISTORY, results(prompts=5))
     assert (done.written, done.unchanged) == (7, 0)
     assert len(store.active()) == 8
-    assert all(child["metrics"]["n"] == 5 for child in store.active()[1:])
+    assert all(child["metrics"]["n"] == 5 for child in parent_and_children(store)[1])
     assert all(child["tags"]["mlflow.note.content"] == "look at this" for child in store.active())
 
 
@@ -185,7 +230,7 @@ def test_files_that_cannot_be_attached_are_said_and_tried_again(run):
     assert done.trouble == "the report could not be attached: read-only: spec.json"
     store.broken = ""
     assert mirror(store, run, SPEC, HISTORY, results()).trouble == ""
-    assert "report.html" in store.active()[0]["files"]
+    assert "report.html" in parent_and_children(store)[0]["files"]
 
 
 def test_a_store_that_dies_in_the_middle_is_filled_later(run):
