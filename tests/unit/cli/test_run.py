@@ -1,5 +1,6 @@
 """`spot run`: its exit codes, its report and its mirror; what it leaves alone. The pool is this process."""
 
+import csv
 import os
 import signal
 import sqlite3
@@ -43,6 +44,9 @@ def test_mirror_alone_that_fails_is_code_3_and_sync_fills_it_later(spot: Spot, s
     assert ended.code == 3
     assert "results are safe, `spot sync` tries again" in ended.err
     assert "report: " in ended.out
+    again = spot("run", sweep, *FEW, "--tracking-uri", "http://127.0.0.1:9")
+    assert again.code == 3  # the same command tries again
+    assert "report: runs/small/report.html (up to date)" in again.out
     assert spot("sync", "runs/small").code == 3  # the run keeps its place
     assert spot("sync", "small", "--tracking-uri", "sqlite:///later.db").code == 0
     assert (sweep.parent / "runs/small/later.db").is_file()
@@ -76,6 +80,21 @@ def test_output_that_differs_is_code_1(spot: Spot, sweep: Path) -> None:
     ended = spot("run", sweep, *FEW)
     assert ended.code == 1
     assert "1 of 1 prompts differ from draft-free decoding by more than rounding explains" in ended.err
+
+
+def test_an_edited_sweep_with_nothing_to_run_has_its_own_page(spot: Spot, sweep: Path) -> None:
+    more = (*FEW, "measure.prompts=3")
+    assert spot("run", sweep, *more).code == 0
+    fewer = spot("run", sweep, *FEW, "measure.prompts=2", "title=Fewer prompts")
+    assert fewer.code == 0
+    assert "nothing was missing" not in fewer.out
+    run = RunDir(sweep.parent / "runs/small")
+    assert "<title>Fewer prompts" in run.report.read_text()
+    with (run.report_data / "cells.csv").open() as cells:
+        assert [(row["n"], row["n_expected"]) for row in csv.DictReader(cells)] == [("2", "2")] * 2
+    with (run.report_data / "prompts.csv").open() as prompts:
+        assert len(list(csv.DictReader(prompts))) == 4
+    assert len(list(run.results.glob("*/*.json"))) == 2 * 2  # chunks of two: what is stored stays
 
 
 def test_workers_option_is_the_resource(spot: Spot, sweep: Path) -> None:
