@@ -69,8 +69,13 @@ def convert(kind: Any, raw: object, path: Path, source: Source) -> Any:
         if raw in get_args(kind):
             return raw
         raise _refusal(raw, path, source, " | ".join(map(str, get_args(kind))), get_args(kind))
-    if kind is float and type(raw) in (int, float) and math.isfinite(raw):  # type: ignore[arg-type]
-        return float(raw)  # type: ignore[arg-type]
+    if kind is float and isinstance(raw, int | float) and not isinstance(raw, bool):
+        try:
+            number = float(raw)
+        except OverflowError:  # a whole number beyond the largest float
+            number = math.inf
+        if math.isfinite(number):
+            return number
     if kind is not float and type(raw) is kind:
         return raw
     raise _refusal(raw, path, source, NAMES[kind])

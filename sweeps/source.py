@@ -56,6 +56,8 @@ def key_lines(text: str, name: str) -> dict[Path, int]:
     """The line of every key path of a YAML text; raises SweepError (`file:line: ...`) on whatever would be misread."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        raise SweepError(f"{name}: nested too deeply") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
@@ -77,6 +79,8 @@ def check_value(text: str, where: str) -> None:
     """Refuse a value given on the command line that YAML would misread; `where` is the whole argument."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        raise SweepError(f"{where}: nested too deeply") from None
     except yaml.YAMLError as error:
         raise SweepError(f"{where}: not a YAML value: {getattr(error, 'problem', None) or error}") from None
     if node is None or text[node.end_mark.index :].strip():
@@ -84,18 +88,29 @@ def check_value(text: str, where: str) -> None:
     _walk(node, (), where, {}, inline=True)
 
 
-def _walk(node: yaml.Node, path: Path, name: str, lines: dict[Path, int], *, inline: bool = False) -> None:
-    """Record the lines under a node and refuse misleading scalars and repeated keys."""
+def _walk(
+    node: yaml.Node,
+    path: Path,
+    name: str,
+    lines: dict[Path, int],
+    *,
+    inline: bool = False,
+    above: tuple[yaml.Node, ...] = (),
+) -> None:
+    """Record the lines under a node and refuse misleading scalars, repeated keys and anchors within themselves."""
 
     def where(at: yaml.Node) -> str:
         return name if inline else f"{name}:{at.start_mark.line + 1}"
 
+    if any(node is outer for outer in above):
+        raise SweepError(f"{where(node)}: {dotted(path)} is an alias of what it stands in: write its value out")
+    above = (*above, node)
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node, where(node))
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _walk(item, (*path, index), name, lines, inline=inline)
+            _walk(item, (*path, index), name, lines, inline=inline, above=above)
     elif isinstance(node, yaml.MappingNode):
         seen: dict[Any, yaml.Node] = {}
         for key, value in node.value:
@@ -109,7 +124,7 @@ def _walk(node: yaml.Node, path: Path, name: str, lines: dict[Path, int], *, inl
                 raise SweepError(f"{where(key)}: {key.value} is given twice{first}")
             seen[key.value] = key
             lines[(*path, key.value)] = key.start_mark.line + 1
-            _walk(value, (*path, key.value), name, lines, inline=inline)
+            _walk(value, (*path, key.value), name, lines, inline=inline, above=above)
 
 
 def _check_scalar(node: yaml.ScalarNode, where: str) -> None:

@@ -54,6 +54,22 @@ class Decoded:
     failure: Failure | None = None
 
 
+def check_device(device: str) -> None:
+    """Raise ValueError unless `device` is a torch device that this machine has."""
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    count = torch.accelerator.device_count() if accelerator else 0
+    try:
+        asked = torch.device(device)
+    except RuntimeError:
+        asked = None
+    if asked and (
+        asked.type == "cpu" or (accelerator and asked.type == accelerator.type and (asked.index or 0) < count)
+    ):
+        return
+    own = [f"{accelerator.type}:{index}" for index in range(count)] if accelerator else []
+    raise ValueError(f"device is {device!r}: allowed on this machine is {' | '.join(['cpu', *own])}")
+
+
 def decode_prompts(
     target_spec: TargetSpec,
     drafter_spec: DrafterSpec,
@@ -69,6 +85,7 @@ def decode_prompts(
     Prompt i has the id `str(i)`, which with `seed` makes its sample seed. Raises ValueError when target or drafter
     cannot be loaded; a prompt that cannot be decoded is a `Decoded` with a failure, and the next one follows.
     """
+    check_device(device)
     torch.set_num_threads(threads)
     loaded = Loaded(device)
     target, drafter = loaded.get_target(target_spec), loaded.get_drafter(drafter_spec, spec.block_length)

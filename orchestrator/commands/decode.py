@@ -1,5 +1,6 @@
 """`spot decode`: decode single prompts, without a sweep, and see in which order their positions were filled."""
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
 
     if (text is None) == (ids_file is None):
         raise click.UsageError("give either TEXT or --ids-file")
-    given = read_ids_file(ids_file) if ids_file is not None else (sys.stdin.read() if text == "-" else str(text),)
+    given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in ("budget", "gamma", "checkpoint") if options[name] is not None}
     axes = {name: options[name] for name in ("temperature", "noise", "seed", "max_new_tokens", "block_length")}
     cell = single_cell(target=target, drafter=drafter, options=own, grid=axes, ignore_eos=options["ignore_eos"])
@@ -61,3 +62,13 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
         else:
             show_decode.show(screen, decoded)
     return int(failed)
+
+
+def _stdin() -> str:
+    """The prompt on stdin, UTF-8 whatever the locale. Raises ValueError when it is something else."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"TEXT on stdin is not UTF-8 ({error})") from None

@@ -8,6 +8,8 @@ import torch
 
 from workers.training.order_recipe import OrderRecipe
 
+AGAIN = "delete it to start again, or choose another --out"
+
 
 def write_state(
     path: Path,
@@ -50,9 +52,11 @@ def read_state(
         raise ValueError(f"training state {path}: unreadable ({error}); delete it to start again") from None
     if recorded != asdict(recipe):
         names = [name for name, value in asdict(recipe).items() if recorded.get(name) != value]
-        raise ValueError(f"training state {path}: belongs to another recipe (it differs in {', '.join(names)})")
+        raise ValueError(
+            f"training state {path}: belongs to another recipe (it differs in {', '.join(names)}); {AGAIN}"
+        )
     if digest != data_digest:
-        raise ValueError(f"training state {path}: belongs to other traces")
+        raise ValueError(f"training state {path}: belongs to other traces; {AGAIN}")
     trainee.load_state_dict(state["trainee"])
     optimizer.load_state_dict(state["optimizer"])
     return int(step), float(seconds)

@@ -194,10 +194,17 @@ class _Run:
         partial.replace(path)
 
     def restore(self, path: Path) -> None:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
-        if state["recipe"] != json.dumps(asdict(self.recipe)):
-            raise ValueError(f"{path}: the saved state belongs to another recipe than {self.recipe.name}")
-        self.step, self.seconds, self.losses = state["step"], state["seconds"], state["losses"]
+        try:
+            state: dict[str, Any] = torch.load(path, weights_only=True)
+            recipe, step, seconds, losses = (state[key] for key in ("recipe", "step", "seconds", "losses"))
+        except Exception as error:  # torch names no error type for files it cannot read
+            raise ValueError(f"training state {path}: unreadable ({error}); delete it to start again") from None
+        if recipe != json.dumps(asdict(self.recipe)):
+            raise ValueError(
+                f"{path}: the saved state belongs to another recipe than {self.recipe.name}; "
+                "delete it to start again, or choose another --out"
+            )
+        self.step, self.seconds, self.losses = step, seconds, losses
         self.body.load_state_dict(state["body"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
