@@ -109,6 +109,7 @@ def train_order_command(
 
     Raises ValueError, before any work, for bad names; later when a cell has no trajectory at all.
     """
+    check_folder(out)
     cells = order_cells(request)
     collected = collect_traces(pool, cells, request.prompts, out / TRACES, progress=on_collect)
     check_collected(cells, collected, out / TRACES)
@@ -117,6 +118,13 @@ def train_order_command(
     recipe = recipe or replace(OrderRecipe(), seed=request.seed)
     trained = train_order(collected.paths, recipe, out_dir=out / MODEL, progress=on_train, resume=out / STATE)
     return OrderOutcome(trained=trained, traces=len(collected.paths), failures=collected.failures)
+
+
+def check_folder(out: Path) -> None:
+    """Raise ValueError when something that is no directory stands where `out` or a folder in it must be."""
+    for folder in (*reversed(out.parents), out, out / TRACES, out / MODEL):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"train order: out is {str(out)!r}: {folder} is no directory: choose another --out")
 
 
 def check_collected(cells: Sequence[Cell], collected: Collected, folder: Path) -> None:

@@ -17,6 +17,8 @@ Acceptance = Literal["exact", "subset", "cut", "product"]
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 MAX_BUDGET = 4096
 MAX_BLOCK = 1024
+MAX_PROMPTS = 100_000  # planning makes every prompt: beyond this it would seem to hang
+MIN_CPUS = 0.01  # a hundred workers a CPU; less would plan thousands
 
 
 def check(condition: bool, where: str, value: object, allowed: str) -> None:
@@ -180,7 +182,9 @@ class MeasureSpec:
     chunk: int = 8
 
     def __post_init__(self) -> None:
-        check(self.prompts >= 1, "measure.prompts", self.prompts, "a whole number from 1")
+        check(
+            1 <= self.prompts <= MAX_PROMPTS, "measure.prompts", self.prompts, f"a whole number from 1 to {MAX_PROMPTS}"
+        )
         check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
         object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
         check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
@@ -197,7 +201,7 @@ class ResourceSpec:
 
     def __post_init__(self) -> None:
         check(self.workers >= 0, "resources.workers", self.workers, "a whole number from 0 (0: as many as fit)")
-        check(self.cpus > 0, "resources.cpus", self.cpus, "a number above 0")
+        check(self.cpus >= MIN_CPUS, "resources.cpus", self.cpus, f"a number from {MIN_CPUS}")
         check(self.gpus >= 0, "resources.gpus", self.gpus, "a number from 0")
 
 

@@ -74,6 +74,11 @@ def train_order(
     )
     started = time.perf_counter() - spent
     steps = np.flatnonzero(~data.held_out_S & (data.choices_S > 0))
+    if not len(steps):
+        raise ValueError(
+            f"order model: nothing to learn from {len(paths)} trajectories: no step of a prompt that is not held out "
+            "had a choice between positions; allowed are longer ones (max_new_tokens) or more prompts"
+        )
     validation = held_out_examples(data, recipe.max_depth, VALIDATION_EXAMPLES)
     for step in range(done, recipe.steps):
         rng = np.random.default_rng([recipe.seed, step])

@@ -66,3 +66,36 @@ def test_names_that_do_not_exist(spot: Spot) -> None:
     ended = spot("train", "order", "--target", "tiny-sdarr", "--task", "tiny-arith")
     assert ended.code == 2
     assert "did you mean tiny-sdar?" in ended.err
+
+
+def test_trajectories_without_a_choice(spot: Spot, models: Path, tmp_path: Path) -> None:
+    command = ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", tmp_path / "order"]
+    ended = spot(*command, "--prompts", 3, "--max-new-tokens", 1, "--steps", 1, "--pool", "inline")
+    assert ended.code == 2
+    assert "spot: order model: nothing to learn from 6 trajectories" in ended.err
+    assert "allowed are longer ones (max_new_tokens) or more prompts" in ended.err
+
+
+@pytest.mark.parametrize("inside", ["", "order", "model"])
+def test_out_that_is_a_file_is_refused_before_decoding(spot: Spot, models: Path, tmp_path: Path, inside: str) -> None:
+    out = tmp_path / "out"
+    file = out / "model" if inside == "model" else out
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    asked = out / "order" if inside == "order" else out
+    ended = spot("train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", asked)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"spot: train order: out is {str(asked)!r}: {file} is no directory: choose another --out\n"
+    assert file.read_text() == "mine"
+
+
+def test_other_steps_than_before_say_the_way_out(spot: Spot, models: Path, tmp_path: Path) -> None:
+    command = ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", tmp_path / "order"]
+    few = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--pool", "inline"]
+    assert spot(*command, *few, "--steps", 2).code == 0
+    ended = spot(*command, *few, "--steps", 3)
+    assert ended.code == 2
+    assert (
+        "belongs to another recipe (it differs in steps); delete it to start again, or choose another --out"
+        in ended.err
+    )
