@@ -19,7 +19,7 @@ PROMPTS, BUDGETS = 4, (4, 8, 20)
 def prompts_of(target: object, kind: str) -> list[list[int]]:
     """The first prompts of a task, as ids."""
     task = resolve(TASKS[kind].factory)(TaskSpec(name=kind, kind=kind))
-    return [target.encode(prompt.text) for prompt in task.prompts(limit=PROMPTS)]  # type: ignore[attr-defined]
+    return [target.encode(prompt.text) for prompt in task.prompts(split="test", limit=PROMPTS, seed=0)]  # type: ignore[attr-defined]
 
 
 def main() -> None:
