@@ -3,7 +3,6 @@
 python tests/bench/bench_report.py [cells] [prompts a cell]
 """
 
-import json
 import resource
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from reports import frames, render
+from tests.bench.common import report
 from tests.synthetic import grid, sweep
 
 
@@ -27,8 +27,7 @@ def main(cells: int = 1000, prompts: int = 8) -> None:
         loaded = time.monotonic()
         page = render.render(root)
         finished = time.monotonic()
-        line = {
-            "bench": "report",
+        figures = {
             "cells": len(read.cells),
             "prompts": len(read.prompts),
             "stored_mb": round(stored / 1e6, 1),
@@ -39,7 +38,7 @@ def main(cells: int = 1000, prompts: int = 8) -> None:
             "data_mb": round(sum(path.stat().st_size for path in (root / "report-data").iterdir()) / 1e6, 2),
             "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3),
         }
-    print(json.dumps(line, allow_nan=False))
+    report("report", **figures)
 
 
 if __name__ == "__main__":
