@@ -7,11 +7,11 @@ decides the words around it, so the order in which a diffusion target fills a bl
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sweeps.spec import TaskSpec
-from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+from workers.tasks.base import Prompt, Score
+from workers.tasks.generated import GeneratedTask
 from workers.tasks.numbers import score_number
 from workers.tasks.wording import choose
 
@@ -116,44 +116,19 @@ def answer(problem: Problem, rng: random.Random) -> str:
     return "\n".join((*lines, close, f"#### {before}"))
 
 
-class TinyArith:
-    """The task `tiny-arith`. The prompts of a split are an endless seeded stream; a problem belongs to one split
-    only.
-    """
+class TinyArith(GeneratedTask[Problem]):
+    """The task `tiny-arith`."""
 
     name = "tiny-arith"
-    default_limit = 200
 
-    @property
-    def data_digest(self) -> str:
-        """Sha256 of the first worked examples of both splits, which depend on every table and rule above."""
-        return digest_of(
-            part
-            for split in ("train", "test")
-            for prompt, text in self.examples(split=split, limit=64, seed=0)
-            for part in (prompt.text, prompt.gold, text)
-        )
+    def draw(self, rng: random.Random) -> Problem:
+        """A random problem."""
+        return draw_problem(rng)
 
-    def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
-        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown
-        split.
-        """
-        check_split(split)
-        rng = random.Random(f"tiny-arith/{split}/{seed}")
-        seen: set[str] = set()
-        while len(seen) < limit:
-            problem = draw_problem(rng)
-            if split_of(problem.key) != split or problem.key in seen:
-                continue
-            text, solution = question(problem, rng), answer(problem, rng)
-            identity = f"tiny-arith/{split}/{seed}/{len(seen)}"
-            seen.add(problem.key)
-            yield Prompt(id=identity, text=text, gold=str(problem.results[-1])), solution
-
-    def prompts(self, *, split: str, limit: int | None, seed: int) -> tuple[Prompt, ...]:
-        """The first `limit` prompts of the seeded stream (200 when None)."""
-        count = self.default_limit if limit is None else limit
-        return tuple(prompt for prompt, _ in self.examples(split=split, limit=count, seed=seed))
+    def worked(self, problem: Problem, rng: random.Random) -> tuple[str, str, str]:
+        """The problem's text, its gold and a worked answer."""
+        text, solution = question(problem, rng), answer(problem, rng)
+        return text, str(problem.results[-1]), solution
 
     def score(self, prompt: Prompt, text: str) -> Score:
         """Correct when the number that the text states, after `####`, is the gold number."""

@@ -10,11 +10,12 @@ from interpreting the problem, not from running code.
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sweeps.spec import TaskSpec
-from workers.tasks.base import Prompt, Score, check_split, digest_of, split_of
+from workers.tasks.base import Prompt, Score
+from workers.tasks.generated import GeneratedTask
 from workers.tasks.sandbox import run_tests
 from workers.tasks.texts import clean
 from workers.tasks.wording import choose
@@ -177,45 +178,19 @@ def extract(text: str) -> str:
     return found.group(1) if found else text
 
 
-class TinyCode:
-    """The task `tiny-code`. The prompts of a split are an endless seeded stream; a problem belongs to one split
-    only.
-    """
+class TinyCode(GeneratedTask[Problem]):
+    """The task `tiny-code`."""
 
     name = "tiny-code"
-    default_limit = 200
 
-    @property
-    def data_digest(self) -> str:
-        """Sha256 of the first worked examples of both splits, which depend on every table and rule above."""
-        return digest_of(
-            part
-            for split in ("train", "test")
-            for prompt, text in self.examples(split=split, limit=64, seed=0)
-            for part in (prompt.text, prompt.gold, text)
-        )
+    def draw(self, rng: random.Random) -> Problem:
+        """A random problem."""
+        return draw_problem(rng)
 
-    def examples(self, *, split: str, limit: int, seed: int) -> Iterator[tuple[Prompt, str]]:
-        """`limit` prompts of a split with a worked answer each, no problem twice. Raises ValueError on an unknown
-        split.
-        """
-        check_split(split)
-        rng = random.Random(f"tiny-code/{split}/{seed}")
-        seen: set[str] = set()
-        while len(seen) < limit:
-            problem = draw_problem(rng)
-            if split_of(problem.key) != split or problem.key in seen:
-                continue
-            tests, solution = tests_of(problem, rng), answer(problem, rng)
-            identity = f"tiny-code/{split}/{seed}/{len(seen)}"
-            seen.add(problem.key)
-            gold = json.dumps({"entry_point": problem.function, "tests": tests})
-            yield Prompt(id=identity, text=question(problem), gold=gold), solution
-
-    def prompts(self, *, split: str, limit: int | None, seed: int) -> tuple[Prompt, ...]:
-        """The first `limit` prompts of the seeded stream (200 when None)."""
-        count = self.default_limit if limit is None else limit
-        return tuple(prompt for prompt, _ in self.examples(split=split, limit=count, seed=seed))
+    def worked(self, problem: Problem, rng: random.Random) -> tuple[str, str, str]:
+        """The problem's text, its gold and a worked answer."""
+        tests, solution = tests_of(problem, rng), answer(problem, rng)
+        return question(problem), json.dumps({"entry_point": problem.function, "tests": tests}), solution
 
     def score(self, prompt: Prompt, text: str) -> Score:
         """Correct when the extracted function passes every test of the prompt."""
