@@ -15,7 +15,7 @@ from typing import Literal
 
 from orchestrator.capacity import worker_count
 from orchestrator.machine import Machine, this_machine
-from orchestrator.resolve import order_model, resolve_target, resolve_task
+from orchestrator.resolve import artifact_of, resolve_target, resolve_task
 from orchestrator.scratch import fault_of, make_scratch
 from orchestrator.tables import built_in_tables
 from sweeps.spec import DTYPES, DrafterSpec, ResourceSpec, TaskSpec
@@ -114,7 +114,7 @@ def _targets(machine: Machine) -> Iterator[Finding]:
     for name, spec in built_in_tables().targets.items():
         try:
             target, facts = resolve_target(spec)
-            model = order_model(target, DrafterSpec(name="spot", kind="spot"))
+            model = artifact_of(target, DrafterSpec(name="spot", kind="spot"))
         except ValueError as error:
             yield Finding(level="problem", subject=f"target {name}", text=str(error))
             continue

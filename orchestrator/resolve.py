@@ -7,12 +7,11 @@ shows as one line before any work. A hub id is looked up in the local cache only
 from dataclasses import replace
 from pathlib import Path
 
-from sweeps.expand import Facts, OrderCheckpoint
+from sweeps.expand import Artifact, Facts
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables
 from workers import catalog
-from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
 
@@ -24,11 +23,11 @@ def resolve_sweep(spec: SweepSpec, tables: Tables) -> tuple[SweepSpec, Facts]:
     facts = Facts(
         kinds=tables.drafters,
         max_positions={name: checkpoint.max_positions for name, (_, checkpoint) in inspected.items()},
-        order_models={
-            (target.name, drafter.name): model
+        artifacts={
+            (target.name, drafter.name): artifact
             for target in targets
             for drafter in spec.drafters
-            if (model := order_model(target, drafter)) is not None
+            if (artifact := artifact_of(target, drafter)) is not None
         },
     )
     tasks = tuple(resolve_task(task) for task in spec.tasks)
@@ -107,20 +106,21 @@ def prompts_there_are(task: TaskSpec, wanted: int) -> int:
         raise SweepError(f"task {task.name}: {' '.join(str(error).split())}") from None
 
 
-def order_model(target: TargetSpec, drafter: DrafterSpec) -> OrderCheckpoint | None:
-    """The order model of a drafter for a target: the drafter's own, or the one of the target's table entry.
+def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
+    """The order model or the like of a drafter for a target: the drafter's own, or the target's table entry's.
 
     None where neither names one. Raises SweepError when a named one is missing or broken.
     """
-    if not catalog.DRAFTERS[drafter.kind].needs_order_model:
+    kind = catalog.DRAFTERS[drafter.kind].artifact
+    if not kind:
         return None
     entry = catalog.TARGETS.get(target.name)
     suits = entry is not None and entry.path == target.path  # not for other weights under the same name
-    named = drafter.checkpoint or (entry.order_model if entry and suits else "")
+    named = drafter.checkpoint or (entry.artifacts.get(kind, "") if entry and suits else "")
     if not named:
         return None
     try:
-        facts = inspect_order_model(find_order_model(str(Path(named).expanduser())))
+        facts = catalog.resolve(catalog.ARTIFACTS[kind].inspect)(str(Path(named).expanduser()))
     except (ValueError, OSError) as error:
         raise SweepError(f"drafter {drafter.name} for {target.name}: {' '.join(str(error).split())}") from None
-    return OrderCheckpoint(path=str(facts.path.absolute()), digest=facts.digest, block_length=facts.block_length)
+    return Artifact(path=str(facts.path.absolute()), digest=facts.digest, block_length=facts.block_length)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.resolve import order_model, resolve_target
+from orchestrator.resolve import artifact_of, resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
@@ -28,7 +28,7 @@ def single_cell(
     found = named.targets((target,), {}, tables, source)[0]
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
-    model = order_model(resolved, drafters[0])
+    artifact = artifact_of(resolved, drafters[0])
     spec = SweepSpec(
         name="decode",
         grid=GridSpec(target=(target,), task=(NO_TASK.name,), **{axis: (value,) for axis, value in grid.items()}),
@@ -40,7 +40,7 @@ def single_cell(
     facts = Facts(
         kinds=tables.drafters,
         max_positions={resolved.name: checkpoint.max_positions},
-        order_models={(resolved.name, drafter): model} if model else {},
+        artifacts={(resolved.name, drafter): artifact} if artifact else {},
     )
     expansion = expand(spec, facts)
     if not expansion.cells:

@@ -1,7 +1,7 @@
 """The tables of `workers.catalog` as the plain facts that reading and multiplying a sweep need. Imports no torch."""
 
 from sweeps.spec import TargetSpec
-from sweeps.tables import DrafterKind, Tables, TaskKind
+from sweeps.tables import ArtifactKind, DrafterKind, Tables, TaskKind
 from workers import catalog
 
 
@@ -13,8 +13,14 @@ def built_in_tables() -> Tables:
             for name, entry in catalog.TARGETS.items()
         },
         drafters={
-            name: DrafterKind(uses=entry.uses, needs_order_model=entry.needs_order_model)
+            name: DrafterKind(uses=entry.uses, artifact=_artifact(entry.artifact), oracle=entry.oracle)
             for name, entry in catalog.DRAFTERS.items()
         },
         tasks={name: TaskKind(needs_path=entry.needs_path) for name, entry in catalog.TASKS.items()},
     )
+
+
+def _artifact(kind: str) -> ArtifactKind | None:
+    """What a drafter needs, as planning names it."""
+    entry = catalog.ARTIFACTS.get(kind)
+    return ArtifactKind(noun=entry.noun, command=entry.command) if entry else None

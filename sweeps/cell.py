@@ -12,9 +12,9 @@ from typing import Any
 
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 
-ID_VERSION = 1
+ID_VERSION = 2
 TARGET_IDENTITY = ("digest", "settings_digest", "dtype", "family")
-DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "digest")
+DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "verify_margin", "digest", "cost_digest")
 NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
 
 

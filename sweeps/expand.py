@@ -14,15 +14,16 @@ from sweeps.spec import DecodeSpec, DrafterSpec, SweepSpec
 from sweeps.tables import DrafterKind
 
 NEUTRAL: dict[str, Any] = {
-    **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states")},
+    **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states", "verify_margin")},
     "checkpoint": "",
+    "cost": "",
 }
 Point = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderCheckpoint:
-    """The order model that a drafter uses with a target."""
+class Artifact:
+    """The order model, graph or the like that a drafter uses with a target."""
 
     path: str
     digest: str
@@ -31,11 +32,11 @@ class OrderCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec: drafter kinds; positions of each target; (target, drafter) -> model."""
+    """What multiplying needs beside the spec: drafter kinds, positions a target, an artifact a (target, drafter)."""
 
     kinds: Mapping[str, DrafterKind]
     max_positions: Mapping[str, int]
-    order_models: Mapping[tuple[str, str], OrderCheckpoint]
+    artifacts: Mapping[tuple[str, str], Artifact]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +93,16 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
 def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
     """Every combination of the axes; an option that a drafter does not use has no value and multiplies nothing."""
     grid = spec.grid
-    settings = product(grid.temperature, grid.noise, grid.max_new_tokens, grid.block_length, grid.seed)
+    settings = product(grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens, grid.block_length, grid.seed)
     outer = product(spec.targets, spec.tasks, tuple(settings), spec.drafters)
-    for target, task, (temperature, noise, tokens, length, seed), drafter in outer:
+    for target, task, (temperature, noise, confidence, tokens, length, seed), drafter in outer:
         for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
             yield {
                 "target": target,
                 "task": task,
                 "temperature": temperature,
                 "noise": noise,
+                "confidence": confidence,
                 "max_new_tokens": tokens,
                 "block_length": length,
                 "seed": seed,
@@ -134,15 +136,19 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     if tokens >= positions:
         reason = f"can never fit: {target} has {positions} positions, and a prompt takes some of them"
         return {"target": target, "max_new_tokens": tokens}, reason
-    if not facts.kinds[drafter.kind].needs_order_model:
+    kind = facts.kinds[drafter.kind]
+    if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
+        reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
+        return {"drafter": drafter.name, "noise": "independent"}, reason
+    if kind.artifact is None:
         return None
-    model = facts.order_models.get((target, drafter.name))
-    pair = {"target": target, "drafter": drafter.name}
-    if model is None:
-        reason = f"no order model is known for {target}: train one (spot train order), then name it as the checkpoint"
-        return pair, f"{reason} of drafter {drafter.name}"
-    if model.block_length != length:
-        return pair | {"block_length": length}, f"its order model is for blocks of {model.block_length}"
+    artifact = facts.artifacts.get((target, drafter.name))
+    pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
+    if artifact is None:
+        make = f"make one ({kind.artifact.command}), then name it as the checkpoint of drafter {drafter.name}"
+        return pair, f"no {noun} is known for {target}: {make}"
+    if artifact.block_length != length:
+        return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
     return None
 
 
@@ -153,16 +159,16 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
         block_length=point["block_length"],
         temperature=point["temperature"],
         noise=point["noise"],
-        confidence=spec.confidence,
+        confidence=point["confidence"],
         ignore_eos=spec.ignore_eos,
     )
     drafter: DrafterSpec = point["drafter"]
     uses = facts.kinds[drafter.kind].uses
     values: dict[str, Any] = {name: point[name] for name in ("budget", "gamma") if name in uses}
     values |= {name: neutral for name, neutral in NEUTRAL.items() if name not in uses}
-    model = facts.order_models.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
-    if model is not None:
-        values |= {"checkpoint": model.path, "digest": model.digest}
+    artifact = facts.artifacts.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
+    if artifact is not None:
+        values |= {"checkpoint": artifact.path, "digest": artifact.digest}
     drafter = replace(drafter, **values, fixed=())
     seed = point["seed"] if decode.temperature > 0 else 0  # no noise is drawn: every seed is the same work
     return Cell(target=point["target"], task=point["task"], decode=decode, drafter=drafter, seed=seed)

@@ -12,7 +12,7 @@ from sweeps.source import Path, Source, dotted
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables, unknown
 
-COMPUTED = ("digest", "settings_digest", "family", "exact_cache")
+COMPUTED = ("digest", "settings_digest", "family", "exact_cache", "cost_digest")
 
 
 def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -> tuple[TargetSpec, ...]:
@@ -71,7 +71,7 @@ def tasks(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -
 
 def drafters(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -> tuple[DrafterSpec, ...]:
     """A spec for each drafter name of the grid; `fixed` names the options its entry states, which axes leave alone."""
-    known = {name: DrafterSpec(name=name, kind=name) for name in tables.drafters}
+    known = {name: DrafterSpec(name=name, kind=name, oracle=kind.oracle) for name, kind in tables.drafters.items()}
     for name, options in mapping(raw, ("drafters",), source).items():
         path: Path = ("drafters", name)
         values = mapping(options, path, source)
@@ -79,13 +79,22 @@ def drafters(names: tuple[str, ...], raw: object, tables: Tables, source: Source
         if name == "none" and kind != "none":
             raise source.error(path, "drafters.none: this name means draft-free decoding: choose another")
         stated = tuple(sorted(key for key in values if key != "kind"))
-        options_known = {f.name for f in fields(DrafterSpec)} - {"name", "kind", "fixed", *COMPUTED}
+        options_known = {f.name for f in fields(DrafterSpec)} - {"name", "kind", "fixed", "oracle", *COMPUTED}
         for key in stated:
             if key in options_known and key not in tables.drafters[kind].uses:
                 uses = ", ".join(tables.drafters[kind].uses) or "no option"
                 raise source.error((*path, key), f"{dotted((*path, key))}: {kind} does not use it; it uses {uses}")
         values = values | {"kind": kind}
-        known[name] = build(DrafterSpec, values, path, source, hidden=COMPUTED, name=name, fixed=stated)
+        known[name] = build(
+            DrafterSpec,
+            values,
+            path,
+            source,
+            hidden=COMPUTED,
+            name=name,
+            fixed=stated,
+            oracle=tables.drafters[kind].oracle,
+        )
     for index, name in enumerate(names):
         if name not in known:
             raise source.error(_axis("drafter", index, source), unknown("drafter", name, known))

@@ -108,9 +108,13 @@ class DrafterSpec:
 
     `budget` is D, the number of draft states verified beside the root (0 for `none`); `gamma` the mass floor;
     `hedge` the stale top-1 probability below which the second token becomes a second child (0 switches hedging off);
-    `merge_states` verifies a state reached by two orders once; `checkpoint` a directory, a zoo name, or "" for the one
-    the table holds for the target. Options that a drafter does not use are set to their neutral value (see `expand`).
-    `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty in a cell).
+    `merge_states` verifies a state reached by two orders once; `checkpoint` a path, a zoo name, or "" for the one the
+    table holds for the target. `verify_margin`: a verified state whose margin (log-odds or score) is below it is
+    forwarded again alone, in the draft-free shape, before anything is committed on it (0: never). `cost` names a
+    measured cost curve by which each round chooses how many of the `budget` drafts it verifies ("": always all).
+    Options that a drafter does not use are set to their neutral value (see `expand`). `digest` and `cost_digest` are
+    empty until resolved. `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty
+    in a cell). `oracle`: it knows the target's real future, so its numbers are bounds.
     """
 
     name: str
@@ -120,8 +124,12 @@ class DrafterSpec:
     hedge: float = 0.6
     merge_states: bool = True
     checkpoint: str = ""
+    verify_margin: float = 0.0
+    cost: str = ""
     digest: str = ""
+    cost_digest: str = ""
     fixed: tuple[str, ...] = ()
+    oracle: bool = False
 
     def __post_init__(self) -> None:
         where = f"drafter {self.name}"
@@ -130,8 +138,10 @@ class DrafterSpec:
             check(1 <= self.budget <= MAX_BUDGET, f"{where}: budget", self.budget, allowed)
         check(0 <= self.gamma < 1, f"{where}: gamma", self.gamma, "a number in [0, 1)")
         check(0 <= self.hedge <= 1, f"{where}: hedge", self.hedge, "a number in [0, 1]")
-        object.__setattr__(self, "gamma", normalised(self.gamma))
-        object.__setattr__(self, "hedge", normalised(self.hedge))
+        ok = math.isfinite(self.verify_margin) and self.verify_margin >= 0
+        check(ok, f"{where}: verify_margin", self.verify_margin, "a finite number from 0")
+        for name in ("gamma", "hedge", "verify_margin"):
+            object.__setattr__(self, name, normalised(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +155,7 @@ class GridSpec:
     gamma: tuple[float, ...] = ()
     temperature: tuple[float, ...] = (0.0,)
     noise: tuple[Noise, ...] = ("coupled",)
+    confidence: tuple[Confidence, ...] = ("top1",)
     seed: tuple[int, ...] = (0,)
     max_new_tokens: tuple[int, ...] = (128,)
     block_length: tuple[int, ...] = (32,)
@@ -216,7 +227,6 @@ class SweepSpec:
     tasks: tuple[TaskSpec, ...] = ()
     drafters: tuple[DrafterSpec, ...] = ()
     exclude: tuple[dict[str, tuple[str | float | int, ...]], ...] = ()
-    confidence: Confidence = "top1"
     ignore_eos: bool = False
     measure: MeasureSpec = field(default_factory=MeasureSpec)
     resources: ResourceSpec = field(default_factory=ResourceSpec)

@@ -12,11 +12,23 @@ from sweeps.spec import TargetSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactKind:
+    """What a drafter needs beside its options: what it is called, and the command that makes one."""
+
+    noun: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrafterKind:
-    """`uses` names the DrafterSpec options this kind reads; the others are neutral and may not be set."""
+    """`uses` names the DrafterSpec options this kind reads; the others are neutral and may not be set.
+
+    `artifact` is what it cannot work without; an `oracle` is a bound, no method.
+    """
 
     uses: tuple[str, ...] = ()
-    needs_order_model: bool = False
+    artifact: ArtifactKind | None = None
+    oracle: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sweeps.load import load_sweep
 from sweeps.spec import SweepSpec, TargetSpec
-from sweeps.tables import DrafterKind, Tables, TaskKind
+from sweeps.tables import ArtifactKind, DrafterKind, Tables, TaskKind
 
 TABLES = Tables(
     targets={
@@ -14,7 +14,10 @@ TABLES = Tables(
     drafters={
         "none": DrafterKind(),
         "ssd": DrafterKind(uses=("budget",)),
-        "spot": DrafterKind(uses=("budget", "gamma", "hedge", "merge_states", "checkpoint"), needs_order_model=True),
+        "spot": DrafterKind(
+            uses=("budget", "gamma", "hedge", "merge_states", "checkpoint"),
+            artifact=ArtifactKind(noun="order model", command="spot train order"),
+        ),
     },
     tasks={"sums": TaskKind(), "code": TaskKind(), "jsonl": TaskKind(needs_path=True)},
 )

@@ -4,7 +4,8 @@ Entries are data and "module:attribute" strings: naming one costs no import, sho
 order. This module imports nothing heavy, so `spot plan` and `spot list` read it without torch.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ ZOO = Path(__file__).parent / "zoo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEntry:
-    """A named target: where its checkpoint is (a zoo directory or a hub id) and which drafter checkpoint suits it."""
+    """A named target: where its checkpoint is (a zoo directory or a hub id).
+
+    `artifacts` maps a kind of artifact to the one that was made for this target (its path).
+    """
 
     path: str
     revision: str = ""
-    order_model: str = ""
+    artifacts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +34,32 @@ class FamilyEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactEntry:
+    """A kind of trained or calibrated file that drafters need, made by `command` for one target and block length.
+
+    `inspect` is `inspect(checkpoint: str) -> facts` (no torch) with `path`, `digest` and `block_length`; it raises
+    ValueError when `checkpoint` (a path, or a name of the zoo) is missing, foreign or altered.
+    """
+
+    noun: str
+    command: str
+    inspect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrafterEntry:
     """A drafter: `factory` is `make(spec: DrafterSpec, *, block_length: int, device: str) -> Drafter`.
 
-    `uses` names the options of DrafterSpec it reads; `needs_order_model` says that it cannot work without a checkpoint.
+    `uses` names the options of DrafterSpec it reads; `artifact` the kind of artifact it cannot work without (it is
+    given as the option `checkpoint`). An `oracle` knows the target's real future: a bound, no method; its factory makes
+    an `Oracle`.
     """
 
     factory: str
     summary: str
     uses: tuple[str, ...] = ()
-    needs_order_model: bool = False
+    artifact: str = ""
+    oracle: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +77,15 @@ FAMILIES = {
 }
 
 TARGETS = {
-    "tiny-sdar": TargetEntry(path=str(ZOO / "tiny-sdar"), order_model=str(ZOO / "drafters" / "spot-tiny-sdar")),
+    "tiny-sdar": TargetEntry(
+        path=str(ZOO / "tiny-sdar"), artifacts={"order_model": str(ZOO / "drafters" / "spot-tiny-sdar")}
+    ),
+}
+
+ARTIFACTS = {
+    "order_model": ArtifactEntry(
+        noun="order model", command="spot train order", inspect="workers.models.facts:inspect_named"
+    ),
 }
 
 DRAFTERS = {
@@ -71,7 +99,7 @@ DRAFTERS = {
         factory="workers.drafters.spot:make",
         summary="tree over the positions' predicted commit order (arXiv 2610.22543)",
         uses=("budget", "gamma", "hedge", "merge_states", "checkpoint"),
-        needs_order_model=True,
+        artifact="order_model",
     ),
 }
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec, check
-from workers.catalog import DRAFTERS, FAMILIES, TASKS, resolve
+from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter
-from workers.models.facts import find_order_model, inspect_order_model
 from workers.targets.base import Target
 from workers.targets.files import resolve_folder
 from workers.targets.settings import settings_digest
@@ -64,10 +63,13 @@ class Loaded:
         key = spec, block_length
         if key not in self.drafters:
             entry = named(DRAFTERS, spec.kind, f"drafter {spec.name}: kind")
-            if entry.needs_order_model and spec.digest:
-                found = inspect_order_model(find_order_model(spec.checkpoint)).digest
+            if entry.artifact and spec.digest:
+                artifact = ARTIFACTS[entry.artifact]
+                found = resolve(artifact.inspect)(spec.checkpoint).digest
                 if found != spec.digest:
-                    raise ValueError(f"drafter {spec.name}: weights have digest {found}, the cell says {spec.digest}")
+                    raise ValueError(
+                        f"drafter {spec.name}: its {artifact.noun} has digest {found}, the cell says {spec.digest}"
+                    )
             self.drafters[key] = resolve(entry.factory)(spec, block_length=block_length, device=self.device)
         return self.drafters[key]
 

@@ -28,7 +28,9 @@ def main() -> None:
     prompts, spec = prompts_of(target, "tiny-arith"), DecodeSpec()
     for kind in ("ssd", "spot"):
         for budget in BUDGETS:
-            settings = DrafterSpec(name=kind, kind=kind, budget=budget, checkpoint=TARGETS["tiny-sdar"].order_model)
+            settings = DrafterSpec(
+                name=kind, kind=kind, budget=budget, checkpoint=TARGETS["tiny-sdar"].artifacts["order_model"]
+            )
             drafter = resolve(DRAFTERS[kind].factory)(settings, block_length=spec.block_length)
             decode(target, drafter, prompts[0], spec=spec, seed=sample_seed(0, "0"))
             runs = [decode(target, drafter, ids, spec=spec, seed=sample_seed(0, "0")) for ids in prompts]

@@ -39,7 +39,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     save_order_model(OrderModel(OrderConfig(block_length=LENGTH, width=16, heads=2, feedforward=16)), Path(checkpoint))
 
     def make(kind: str, budget: int, **options: object) -> Drafter:
-        named = str(checkpoint) if DRAFTERS[kind].needs_order_model else ""
+        named = str(checkpoint) if DRAFTERS[kind].artifact else ""
         spec = DrafterSpec(name=kind, kind=kind, budget=budget, checkpoint=named, **options)  # type: ignore[arg-type]
         drafter: Drafter = resolve(DRAFTERS[kind].factory)(spec, block_length=LENGTH, device="cpu")
         return drafter

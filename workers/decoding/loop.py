@@ -5,7 +5,7 @@ accepted drafts plus one: the last visited state's own next commit. Without a dr
 forwards number exactly the tokens generated; no drafter can make them more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,16 +15,15 @@ from torch import Tensor
 from sweeps.spec import DecodeSpec
 from workers.decoding.noise import BlockNoise
 from workers.decoding.rule import Verdict, judge
+from workers.decoding.seen import Seen, Watcher
 from workers.decoding.stale import Stale, stale_of
-from workers.decoding.state import BlockState, Commit
+from workers.decoding.state import BlockState
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verify import verify
 from workers.decoding.walk import walk
 from workers.drafters.base import Drafter
 from workers.targets.base import Session, Target
-
-Watcher = Callable[[int, Stale, Commit], None]
 
 
 def decode(
@@ -38,9 +37,8 @@ def decode(
 ) -> Generation:
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
-    An empty prompt is a sequence that begins with masks. `watch(start, stale, commit)` is called for every commit, in
-    order, with the distribution that decided it and the absolute position of its block. Raises ValueError for a prompt
-    that is too long for the target, or holds an id outside its vocabulary or its mask token.
+    An empty prompt is a sequence that begins with masks. `watch` is called for every commit, in order. Raises
+    ValueError for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
     traits, prompt = target.traits, list(prompt_ids)
     if traits.mask_id in prompt:
@@ -93,8 +91,10 @@ class BlockRounds:
         pending = length if tally.nfe else 0  # the block filled before rides on this block's first forward
         order: list[int] = []
         stale: Stale | None = None  # nothing was forwarded yet: the first root goes alone
+        known: Verdict | None = None
         while not state.full:
-            tree = self.drafter.propose(state, order[-1], stale) if stale else root_alone(state)
+            asked = self.drafter.budget and len(state.open) > 1  # a draft is never full: one open position leaves none
+            tree = self.drafter.propose(state, order[-1], stale) if asked and stale else root_alone(state)
             assert tree.states[0] == state, "a drafter changed the root"
             assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
             clock.lap("drafter")
@@ -102,16 +102,17 @@ class BlockRounds:
             clock.lap("forward")
             walked = walk(tree, partial(self.judge, tree, hidden_NLH, noise))
             for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
-                state = tree.states[node].fill(verdict.commit)
+                before, state = tree.states[node], tree.states[node].fill(verdict.commit)
                 if self.watch:
-                    self.watch(start, self.stale(verdict, tree.states[node], order, noise), verdict.commit)
+                    fresh = partial(self.stale, verdict, before, order, noise, start)
+                    seen = Seen(start=start, state=before, verdict=verdict, stale=stale, known=known, fresh=fresh)
+                    self.watch(seen)
                 tally.commit(start + verdict.commit.position, verdict)
                 order.append(verdict.commit.position)
             clock.lap("walk")
-            if self.drafter.budget and len(state.open) > 1:  # a draft is never full: one open position leaves none
-                stale = self.stale(walked.verdicts[-1], tree.states[walked.nodes[-1]], order[:-1], noise)
-            else:
-                stale = None
+            if self.watch or self.drafter.budget:
+                known = walked.verdicts[-1]
+                stale = self.stale(known, tree.states[walked.nodes[-1]], order[:-1], noise, start)
             tally.round(tree, walked, positions=len(tree.states) * length + pending)
             pending = 0
         return state
@@ -122,7 +123,7 @@ class BlockRounds:
         logits_RV = self.target.logits(hidden_NLH[node, list(open)])
         return judge(logits_RV, noise.target(self.tally.nfe, node, open), open, self.spec)
 
-    def stale(self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise) -> Stale:
+    def stale(self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise, start: int) -> Stale:
         """What the forward of `state`, judged in the round in the making, leaves for the drafter."""
         own_noise_RV = noise.drafter(self.tally.nfe, verdict.open)
-        return stale_of(verdict, state, tuple(order), spec=self.spec, own_noise_RV=own_noise_RV)
+        return stale_of(verdict, state, tuple(order), start=start, spec=self.spec, own_noise_RV=own_noise_RV)

@@ -29,7 +29,7 @@ class Stale:
     token rule (T = 0: by log p; T > 0: by log p / T + G with the shared noise) with their scores. Under independent
     noise (`coupled` false, T > 0) they are the drafter's own draws and the scores their tempered log probabilities.
     `fill_order`: the open positions of the block that have been filled so far, in commit order (given tokens of a
-    prompt that opens the block are not part of it).
+    prompt that opens the block are not part of it). `start`: the absolute position of the block.
     """
 
     state: BlockState
@@ -43,11 +43,18 @@ class Stale:
     drawn_ids_L2: Tensor
     drawn_scores_L2: Tensor
     fill_order: tuple[int, ...]
+    start: int
     coupled: bool = True
 
 
 def stale_of(
-    verdict: Verdict, state: BlockState, fill_order: tuple[int, ...], *, spec: DecodeSpec, own_noise_RV: Tensor | None
+    verdict: Verdict,
+    state: BlockState,
+    fill_order: tuple[int, ...],
+    *,
+    start: int,
+    spec: DecodeSpec,
+    own_noise_RV: Tensor | None,
 ) -> Stale:
     """The stale distribution that the forward of `state` leaves, from its verdict.
 
@@ -90,6 +97,7 @@ def stale_of(
         drawn_ids_L2=fields[6].long(),
         drawn_scores_L2=fields[7],
         fill_order=fill_order,
+        start=start,
         coupled=own_noise_RV is None,
     )
 

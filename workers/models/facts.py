@@ -90,6 +90,11 @@ def digest_of(config: OrderConfig, weights: bytes) -> str:
     return hashlib.sha256(canonical_json(settings).encode() + b"\0" + weights).hexdigest()
 
 
+def inspect_named(checkpoint: str) -> OrderModelFacts:
+    """Facts about the order model that `checkpoint` names; ValueError when it is missing, foreign or altered."""
+    return inspect_order_model(find_order_model(checkpoint))
+
+
 def inspect_order_model(path: str | Path) -> OrderModelFacts:
     """Facts about the checkpoint in the directory `path`; ValueError when a file is missing, foreign or altered."""
     path = Path(path)

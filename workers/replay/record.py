@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sweeps.cell import Cell
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
-from workers.decoding.stale import Stale
+from workers.decoding.seen import Seen
 from workers.decoding.state import Commit
 from workers.decoding.tally import Generation
 from workers.drafters.none import NoDrafter
@@ -29,9 +29,10 @@ class Recorder:
     states: list[tuple[int, ...]] = field(default_factory=list)
     rows: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
-    def __call__(self, start: int, stale: Stale, commit: Commit) -> None:
-        """One step: the distribution `commit` was decided by."""
-        self.commits.append(commit)
+    def __call__(self, seen: Seen) -> None:
+        """One step: the distribution that its commit was decided by."""
+        stale = seen.fresh()
+        self.commits.append(seen.verdict.commit)
         self.states.append(stale.state.tokens)
         for name, source in ROW_ARRAYS.items():
             values_LX = getattr(stale, source)

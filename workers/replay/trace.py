@@ -100,6 +100,7 @@ class Trace:
             drawn_ids_L2=spread("drawn_ids", np.int64),
             drawn_scores_L2=spread("drawn_scores", np.float64),
             fill_order=self.steps[step].fill_order,
+            start=self.steps[step].start,
             coupled=self.header.decode.noise == "coupled",
         )
 

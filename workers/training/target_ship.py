@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from sweeps.spec import DecodeSpec
 from sweeps.statistics import wilson
 from workers.decoding.loop import decode
+from workers.decoding.seen import Seen
 from workers.decoding.stale import Stale
 from workers.decoding.state import Commit
 from workers.drafters.none import NoDrafter
@@ -132,7 +133,8 @@ class _Order:
     token: list[bool] = field(default_factory=list)
     last: tuple[int, Stale, Commit] | None = None
 
-    def watch(self, start: int, stale: Stale, commit: Commit) -> None:
+    def watch(self, seen: Seen) -> None:
+        start, stale, commit = seen.start, seen.fresh(), seen.verdict.commit
         if len(stale.state.open) > 1:
             self.leftmost.append(commit.position == stale.state.open[0])
             if self.last and self.last[0] == start and self.last[1].state.fill(self.last[2]) == stale.state:

@@ -36,6 +36,7 @@ def stale_with(
         drawn_ids_L2=ids_L2,
         drawn_scores_L2=scores_L2,
         fill_order=(),
+        start=0,
         coupled=coupled,
     )
 

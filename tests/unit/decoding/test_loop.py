@@ -162,7 +162,7 @@ def test_a_drafter_that_knows_the_future_gets_everything_accepted(temperature: f
     spec = DecodeSpec(max_new_tokens=24, block_length=8, temperature=temperature)
     future: dict[int, list[Commit]] = {0: [], 8: [], 16: []}
     free = decode(
-        target, NoDrafter(), [], spec=spec, seed=1, watch=lambda start, stale, commit: future[start].append(commit)
+        target, NoDrafter(), [], spec=spec, seed=1, watch=lambda seen: future[seen.start].append(seen.verdict.commit)
     )
     knowing = decode(target, KnowingDrafter(list(future.values())), [], spec=spec, seed=1)
     assert knowing.output_ids == free.output_ids

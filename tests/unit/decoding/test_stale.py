@@ -18,7 +18,7 @@ def stale_from(
     logits_RV: torch.Tensor, open: tuple[int, ...], length: int, spec: DecodeSpec, noise=None, own=None
 ) -> Stale:  # type: ignore[no-untyped-def]
     state = BlockState(tuple(MASK if i in open else 0 for i in range(length)), open)
-    return stale_of(judge(logits_RV, noise, open, spec), state, (7,), spec=spec, own_noise_RV=own)
+    return stale_of(judge(logits_RV, noise, open, spec), state, (7,), start=0, spec=spec, own_noise_RV=own)
 
 
 @settings(max_examples=150, deadline=None)

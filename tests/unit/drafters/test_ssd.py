@@ -13,7 +13,7 @@ P = torch.tensor([[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8], [0.9, 0.0
 def stale_of_p() -> tuple[Stale, BlockState]:
     state = BlockState((9, 9, 9, 9), (0, 1, 2, 3))
     verdict = judge(P.log(), None, state.open, DecodeSpec())
-    return stale_of(verdict, state, (), spec=DecodeSpec(), own_noise_RV=None), state.fill(verdict.commit)
+    return stale_of(verdict, state, (), start=0, spec=DecodeSpec(), own_noise_RV=None), state.fill(verdict.commit)
 
 
 def test_chain_in_stale_confidence_order_with_stale_tokens() -> None:

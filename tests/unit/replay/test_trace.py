@@ -47,7 +47,7 @@ def test_every_step_comes_back_bit_for_bit(temperature, noise, length, new, prom
         target.encode("x" * prompt),
         spec=cell.decode,
         seed=sample_seed(cell.seed, "p0"),
-        watch=lambda start, stale, commit: seen.append((start, stale, commit)),
+        watch=lambda step: seen.append((step.start, step.fresh(), step.verdict.commit)),
     )
     assert len(trace) == len(seen) == new
     assert trace.margins == generation.margins

@@ -157,7 +157,7 @@ def test_another_order_model_than_the_cell_names_fails_the_item_by_name(tmp_path
     good, bad = (replace(CELL, drafter=replace(drafter, digest=each)) for each in (digest, "f" * 64))
     assert not Runner().run(item(cell=good, last=1), good).failures
     (failure,) = Runner().run(item(cell=bad, last=1), bad).failures
-    assert failure.message == f"drafter spot: weights have digest {digest}, the cell says {'f' * 64}"
+    assert failure.message == f"drafter spot: its order model has digest {digest}, the cell says {'f' * 64}"
 
 
 def test_an_unknown_drafter_or_task_is_named() -> None:

@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sweeps.cell import NO_DRAFTER
-from sweeps.expand import Expansion, Facts, LabelledCell, OrderCheckpoint, expand
+from sweeps.expand import Artifact, Expansion, Facts, LabelledCell, expand
 from sweeps.spec import SweepSpec
 from tests.sweep_files import BASE, TABLES, load
 
-MODEL = OrderCheckpoint(path="/models/order", digest="d" * 64, block_length=32)
+MODEL = Artifact(path="/models/order", digest="d" * 64, block_length=32)
 
 
-def facts(**order_models: OrderCheckpoint) -> Facts:
+def facts(**artifacts: Artifact) -> Facts:
     """Facts with an order model of the small target for each named drafter."""
-    models = {("small", name.replace("_", "-")): model for name, model in order_models.items()}
-    return Facts(kinds=TABLES.drafters, max_positions={"small": 512, "large": 64}, order_models=models)
+    models = {("small", name.replace("_", "-")): model for name, model in artifacts.items()}
+    return Facts(kinds=TABLES.drafters, max_positions={"small": 512, "large": 64}, artifacts=models)
 
 
 def rows(expansion: Expansion) -> list[tuple[str, int, float, float]]:
@@ -163,7 +163,7 @@ def test_equal_numbers_give_equal_ids_and_different_ones_different_ids(tmp_path:
 def test_no_label_changes_an_identity(tmp_path: Path, label: str) -> None:
     spec = load(tmp_path, BASE + "  drafter: spot\n")
     spec = replace(spec, drafters=(replace(spec.drafters[0], name=label),))
-    known = Facts(kinds=TABLES.drafters, max_positions={"small": 512}, order_models={("small", label): MODEL})
+    known = Facts(kinds=TABLES.drafters, max_positions={"small": 512}, artifacts={("small", label): MODEL})
     plain = expand(load(tmp_path, BASE + "  drafter: spot\n"), facts(spot=MODEL))
     assert expand(spec, known).cells[1].cell.cell_id == plain.cells[1].cell.cell_id
 

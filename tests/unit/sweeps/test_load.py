@@ -31,6 +31,7 @@ grid:
   drafter: [none, spot, floor]
   budget: [4, 8]
   temperature: [0, 0.5]
+  confidence: sampled
 targets:
   own: {path: org/model, revision: "0123", dtype: bfloat16}
 tasks:
@@ -42,7 +43,6 @@ exclude:
   - task: [gsm]
 measure: {prompts: 3, timed_prompts: 1}
 resources: {workers: 2, cpus: 1.5}
-confidence: sampled
 ignore_eos: true
 """,
     )
@@ -60,7 +60,7 @@ ignore_eos: true
     assert spec.exclude == ({"drafter": ("spot",), "budget": (8,)}, {"task": ("gsm",)})
     assert (spec.measure.prompts, spec.measure.timed_prompts) == (3, 1)
     assert (spec.resources.workers, spec.resources.cpus) == (2, 1.5)
-    assert (spec.confidence, spec.ignore_eos) == ("sampled", True)
+    assert (spec.grid.confidence, spec.ignore_eos) == (("sampled",), True)
 
 
 def test_a_lone_value_is_a_list_of_one(tmp_path: Path) -> None:

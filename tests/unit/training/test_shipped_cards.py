@@ -32,7 +32,7 @@ def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_a_shipped_drafter_is_the_one_its_card_describes(name: str) -> None:
-    folder = Path(TARGETS[name].order_model)
+    folder = Path(TARGETS[name].artifacts["order_model"])
     card, facts = json.loads((folder / "card.json").read_text(encoding="utf-8")), inspect_order_model(folder)
     assert card["digest"] == facts.digest
     assert card["target_digest"] == inspect_checkpoint(ZOO / name).weight_digest
