@@ -15,7 +15,7 @@ from typing import Literal
 
 from orchestrator.capacity import worker_count
 from orchestrator.machine import Machine, this_machine
-from orchestrator.resolve import artifact_of, resolve_target, resolve_task
+from orchestrator.resolve import NotHereError, artifact_of, resolve_target, resolve_task
 from orchestrator.scratch import fault_of, make_scratch
 from orchestrator.tables import built_in_tables
 from sweeps.spec import DTYPES, DrafterSpec, ResourceSpec, TaskSpec
@@ -115,6 +115,9 @@ def _targets(machine: Machine) -> Iterator[Finding]:
         try:
             target, facts = resolve_target(spec)
             model = artifact_of(target, DrafterSpec(name="spot", kind="spot"))
+        except NotHereError as error:
+            yield Finding(level="note", subject=f"target {name}", text=str(error))
+            continue
         except ValueError as error:
             yield Finding(level="problem", subject=f"target {name}", text=str(error))
             continue

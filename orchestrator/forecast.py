@@ -19,15 +19,15 @@ from sweeps.records import ItemKind
 from sweeps.results import Coverage, Loaded, load_results
 from sweeps.spec import ResourceSpec
 from sweeps.store import RunDir
-from sweeps.todo import Job, missing_items
+from sweeps.study import is_study
+from sweeps.todo import KINDS, Job, missing_items
 
 CHANGES_SHOWN = 6
-KINDS: tuple[ItemKind, ...] = ("decode", "timing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellForecast:
-    """One cell. `decode` and `timing` count prompts to do; `forwards` is their cost, by `forwards_from` either an
+    """One cell. `decode`, `timing` and `study` count prompts to do; `forwards` is their cost, by `forwards_from` either an
     upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
     """
 
@@ -39,6 +39,7 @@ class CellForecast:
     gamma: float
     temperature: float
     noise: str
+    confidence: str
     seed: int
     max_new_tokens: int
     block_length: int
@@ -49,6 +50,7 @@ class CellForecast:
     failed: int
     decode: int
     timing: int
+    study: int
     forwards: int
     forwards_from: str
     why: tuple[str, ...]
@@ -56,13 +58,17 @@ class CellForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """A whole sweep. `model_loads` assumes `workers` workers, each loading a target at most once."""
+    """A whole sweep. `model_loads` assumes `workers` workers, each loading a target at most once.
+
+    `missing` says what has to be fetched or made before it can run; until then cell ids are provisional.
+    """
 
     sweep: str
     directory: str
     cells: tuple[CellForecast, ...]
     dropped: tuple[Dropped, ...]
     notes: tuple[str, ...]
+    missing: tuple[str, ...]
     items: int
     workers: int
     model_loads: int
@@ -90,6 +96,7 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
         cells=cells,
         dropped=prepared.expansion.dropped,
         notes=(*prepared.expansion.notes, *fit, *_changes(prepared, run)),
+        missing=prepared.missing,
         items=len(items),
         workers=workers,
         model_loads=sum(min(workers, count) for count in by_target.values()),
@@ -112,6 +119,7 @@ def _cell(
     """What is to do in one cell, and why."""
     cell, rows = labelled.cell, loaded.cells.get(job.cell_id, Coverage())
     missing, failed, why = {}, 0, []
+    main: ItemKind = "study" if is_study(cell) else "decode"
     for kind in KINDS:
         wanted = range(job.wanted(kind))
         absent = [index for index in wanted if not rows.has(kind, index, job.repeats)]
@@ -124,26 +132,30 @@ def _cell(
     rate = nfe.get(job.cell_id)
     baseline = nfe.get(cell.baseline().cell_id, float(cell.decode.max_new_tokens))
     each = rate if rate is not None else float(cell.decode.max_new_tokens)
-    forwards = each * missing["decode"] + (each + baseline) * missing["timing"] * (job.repeats + 1)  # and a warm-up
+    forwards = each * (missing["decode"] + missing["study"]) + (each + baseline) * missing["timing"] * (
+        job.repeats + 1
+    )  # and a warm-up
     return CellForecast(
         cell_id=job.cell_id,
         target=cell.target.name,
         task=cell.task.name,
         drafter=labelled.labels[0],
-        budget=cell.drafter.budget,
+        budget=0 if is_study(cell) else cell.drafter.budget,
         gamma=cell.drafter.gamma,
         temperature=cell.decode.temperature,
         noise=cell.decode.noise,
+        confidence=cell.decode.confidence,
         seed=cell.seed,
         max_new_tokens=cell.decode.max_new_tokens,
         block_length=cell.decode.block_length,
-        claim=claim_of(cell).value,
+        claim="" if is_study(cell) else claim_of(cell).value,
         added_baseline=labelled.added,
-        prompts=job.prompts,
-        stored=sum(rows.has("decode", index, 1) for index in range(job.prompts)),
+        prompts=job.wanted(main),
+        stored=sum(rows.has(main, index, 1) for index in range(job.wanted(main))),
         failed=failed,
         decode=missing["decode"],
         timing=missing["timing"],
+        study=missing["study"],
         forwards=round(forwards),
         forwards_from="stored prompts" if rate is not None else "upper bound",
         why=tuple(why),
@@ -154,7 +166,7 @@ def _why(kind: ItemKind, wanted: int, absent: list[int], again: int, to_do: int,
     """Why prompts of a kind are to do, in a few words."""
     if not to_do:
         return []
-    word = {"decode": "prompts", "timing": "timed prompts", "trace": "traces"}[kind]
+    word = {"decode": "prompts", "timing": "timed prompts", "study": "studied prompts", "trace": "traces"}[kind]
     fewer = sum((kind, index) in rows.good for index in absent)
     reasons = []
     if again:
@@ -170,11 +182,13 @@ def _why(kind: ItemKind, wanted: int, absent: list[int], again: int, to_do: int,
 
 
 def _stored_nfe(loaded: Loaded) -> dict[str, float]:
-    """Mean forwards a prompt of each cell that has stored generations."""
+    """Mean forwards a prompt of each cell that has stored generations or studies."""
     counts: dict[str, list[int]] = {}
     for result in loaded.results:
         for row in result.generations:
             counts.setdefault(result.cell_id, []).append(row.counters.nfe)
+        for study in result.studies:
+            counts.setdefault(result.cell_id, []).append(study.commits)  # draft-free: one forward each
     return {cell_id: sum(values) / len(values) for cell_id, values in counts.items()}
 
 

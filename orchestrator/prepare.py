@@ -4,38 +4,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.resolve import prompts_there_are, resolve_sweep
-from orchestrator.tables import built_in_tables
-from sweeps.expand import Expansion, expand
-from sweeps.load import find_sweep, load_sweep
+from orchestrator.tables import built_in_tables, ordering
+from sweeps.expand import Expansion, LabelledCell, expand
+from sweeps.load import find_settings, find_sweep, load_sweep
 from sweeps.source import SweepError
 from sweeps.spec import SweepSpec
+from sweeps.study import STUDY, is_study
 from sweeps.todo import Job, Plan, jobs_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A resolved sweep: its cells with labels, what was dropped, and the plan that a driver can run."""
+    """A resolved sweep: its cells with labels, what was dropped, and the plan that a driver can run.
+
+    `missing` says what has to be fetched or made first (only where a sweep is prepared for planning alone).
+    """
 
     expansion: Expansion
     plan: Plan
+    missing: tuple[str, ...] = ()
 
 
-def prepare(sweep: str, overrides: Sequence[str] = ()) -> Prepared:
-    """Read a sweep (a path or a packaged name) and multiply it out. Raises ValueError with one line."""
+def prepare(
+    sweep: str, overrides: Sequence[str] = (), *, settings: Sequence[str] = (), planning: bool = False
+) -> Prepared:
+    """Read a sweep (a path or a packaged name) and multiply it out. Raises ValueError with one line.
+
+    `settings` are files (or packaged names) laid over the sweep, in order, before the `key=value` overrides.
+    With `planning`, what is not on this machine is listed as missing instead of refused.
+    """
     tables = built_in_tables()
-    spec, facts = resolve_sweep(load_sweep(find_sweep(sweep), overrides, tables), tables)
-    expansion = expand(spec, facts)
+    loaded = load_sweep(find_sweep(sweep), overrides, tables, settings=[find_settings(name) for name in settings])
+    resolved = resolve_sweep(loaded, tables, planning=planning)
+    spec, expansion = resolved.spec, expand(resolved.spec, resolved.facts)
     if not any(not labelled.added for labelled in expansion.cells):
         reasons = "; ".join(f"{gone.axes}: {gone.reason}" for gone in expansion.dropped)
         raise SweepError(f"sweep {spec.name}: no cell is left to run ({reasons})")
     check_dtypes(spec)
-    sizes = {task.name: prompts_there_are(task, spec.measure.prompts) for task in spec.tasks}
-    jobs = jobs_of((labelled.cell for labelled in expansion.cells), spec.measure)
+    most = max(spec.measure.prompts, spec.measure.studied_prompts)
+    sizes = {task.name: prompts_there_are(task, most) for task in spec.tasks}
+    jobs = jobs_of((labelled.cell for labelled in expansion.cells), spec.measure, ordering())
     jobs = tuple(bounded(job, sizes[job.cell.task.name]) for job in jobs)
-    short = {name: size for name, size in sizes.items() if size < spec.measure.prompts}
-    notes = tuple(f"{name} has {size} prompts, all of which are wanted" for name, size in short.items())
-    expansion = replace(expansion, notes=(*expansion.notes, *notes))
-    return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs))
+    short = {name: size for name, size in sizes.items() if size < most}
+    notes = [f"{name} has {size} prompts, all of which are wanted" for name, size in short.items()]
+    studies = tuple(LabelledCell(cell=job.cell, labels=(STUDY,)) for job in jobs if is_study(job.cell))
+    if spec.measure.studied_prompts and not studies:
+        notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
+    cells, notes_all = (*expansion.cells, *studies), (*expansion.notes, *notes)
+    expansion = replace(expansion, cells=cells, notes=notes_all)
+    return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)
 
 
 def check_dtypes(spec: SweepSpec) -> None:
@@ -48,4 +65,9 @@ def check_dtypes(spec: SweepSpec) -> None:
 
 def bounded(job: Job, size: int) -> Job:
     """A job that asks for no more prompts than its task has."""
-    return replace(job, prompts=min(job.prompts, size), timed_prompts=min(job.timed_prompts, size))
+    return replace(
+        job,
+        prompts=min(job.prompts, size),
+        timed_prompts=min(job.timed_prompts, size),
+        studied_prompts=min(job.studied_prompts, size),
+    )

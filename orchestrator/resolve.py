@@ -4,7 +4,8 @@ Everything is read from files and headers, without torch and without the network
 shows as one line before any work. A hub id is looked up in the local cache only: planning never downloads.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from sweeps.expand import Artifact, Facts
@@ -15,23 +16,70 @@ from workers import catalog
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
 
+ABSENT = "not here: "  # stands before a name where a digest will be, so that absent things stay apart
 
-def resolve_sweep(spec: SweepSpec, tables: Tables) -> tuple[SweepSpec, Facts]:
-    """The sweep with digests, and the facts that `expand` needs. Raises SweepError on the first thing missing."""
-    inspected = {target.name: resolve_target(target) for target in spec.targets}
-    targets = tuple(target for target, _ in inspected.values())
-    facts = Facts(
-        kinds=tables.drafters,
-        max_positions={name: checkpoint.max_positions for name, (_, checkpoint) in inspected.items()},
-        artifacts={
-            (target.name, drafter.name): artifact
-            for target in targets
-            for drafter in spec.drafters
-            if (artifact := artifact_of(target, drafter)) is not None
-        },
-    )
-    tasks = tuple(resolve_task(task) for task in spec.tasks)
-    return replace(spec, targets=targets, tasks=tasks), facts
+
+class NotHereError(SweepError):
+    """Something that a sweep may well name, but that has to be fetched or made before it can run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A sweep with digests, and the facts that `expand` needs. `missing` is empty unless it is only to be planned."""
+
+    spec: SweepSpec
+    facts: Facts
+    missing: tuple[str, ...] = ()
+
+
+def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) -> Resolved:
+    """The sweep with digests. Raises SweepError on the first thing wrong, and NotHereError on the first one missing.
+
+    With `planning` what is missing is collected instead: its name stands for its digest, so cell ids are provisional.
+    """
+    missing: list[str] = []
+    targets, positions = [], {}
+    for named in spec.targets:
+        try:
+            target, checkpoint = resolve_target(named)
+            positions[target.name] = checkpoint.max_positions
+        except NotHereError as error:
+            target = as_published(named)
+            _missing(error, missing, planning)
+        targets.append(target)
+    artifacts = {}
+    for target, drafter in product(targets, spec.drafters):
+        try:
+            artifact = artifact_of(target, drafter)
+        except NotHereError as error:
+            artifact = Artifact(path=drafter.checkpoint, digest=ABSENT + drafter.name, block_length=None)
+            _missing(error, missing, planning)
+        if artifact is not None:
+            artifacts[target.name, drafter.name] = artifact
+    tasks = []
+    for task in spec.tasks:
+        try:
+            tasks.append(resolve_task(task))
+        except NotHereError as error:
+            tasks.append(replace(task, digest=ABSENT + task.name))
+            _missing(error, missing, planning)
+    facts = Facts(kinds=tables.drafters, max_positions=positions, artifacts=artifacts)
+    return Resolved(spec=replace(spec, targets=tuple(targets), tasks=tuple(tasks)), facts=facts, missing=tuple(missing))
+
+
+def _missing(error: NotHereError, missing: list[str], planning: bool) -> None:
+    """Note what is missing, or refuse to go on without it."""
+    if not planning:
+        raise error
+    missing.append(str(error))
+
+
+def as_published(target: TargetSpec) -> TargetSpec:
+    """A target whose checkpoint is not here, with the traits that the table of targets knows of it."""
+    entry = catalog.TARGETS.get(target.name)
+    family = entry.family if entry and entry.path == target.path else ""
+    exact = catalog.FAMILIES[family].exact_cache if family else True
+    return replace(target, digest=ABSENT + target.name, family=family, exact_cache=exact)
 
 
 def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
@@ -77,7 +125,7 @@ def checkpoint_folder(target: TargetSpec) -> Path:
         return Path(snapshot_download(target.path, revision=target.revision or None, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
         revision = f" --revision {target.revision}" if target.revision else ""
-        raise SweepError(
+        raise NotHereError(
             f"target {target.name}: {target.path} is no directory and not in the local hub cache: "
             f"fetch it first (hf download {target.path}{revision})"
         ) from None
@@ -88,7 +136,7 @@ def resolve_task(task: TaskSpec) -> TaskSpec:
     if task.path:
         task = replace(task, path=str(Path(task.path).expanduser().absolute()))
         if not Path(task.path).is_file():
-            raise SweepError(f"task {task.name}: no file {task.path}")
+            raise NotHereError(f"task {task.name}: no file {task.path}")
     try:
         digest = catalog.resolve(catalog.TASKS[task.kind].digest)(task)
     except (ValueError, OSError) as error:
@@ -97,7 +145,12 @@ def resolve_task(task: TaskSpec) -> TaskSpec:
 
 
 def prompts_there_are(task: TaskSpec, wanted: int) -> int:
-    """How many of the `wanted` first prompts a task has. Raises SweepError when its data or its split are no good."""
+    """How many of the `wanted` first prompts a task has (all of them, while its data are not here).
+
+    Raises SweepError when its data or its split are no good.
+    """
+    if task.digest.startswith(ABSENT):
+        return wanted
     try:
         return len(
             catalog.resolve(catalog.TASKS[task.kind].factory)(task).prompts(split=task.split, limit=wanted, seed=0)
@@ -109,7 +162,8 @@ def prompts_there_are(task: TaskSpec, wanted: int) -> int:
 def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
     """The order model or the like of a drafter for a target: the drafter's own, or the target's table entry's.
 
-    None where neither names one. Raises SweepError when a named one is missing or broken.
+    None where neither names one. Raises SweepError when a named one is missing or broken; NotHereError when the target
+    itself is still to be fetched, so that none can have been made.
     """
     kind = catalog.DRAFTERS[drafter.kind].artifact
     if not kind:
@@ -117,6 +171,11 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
     entry = catalog.TARGETS.get(target.name)
     suits = entry is not None and entry.path == target.path  # not for other weights under the same name
     named = drafter.checkpoint or (entry.artifacts.get(kind, "") if entry and suits else "")
+    if not named and target.digest.startswith(ABSENT):
+        made = catalog.ARTIFACTS[kind]
+        raise NotHereError(
+            f"drafter {drafter.name} for {target.name}: its {made.noun} is still to be made: {made.command}"
+        )
     if not named:
         return None
     try:

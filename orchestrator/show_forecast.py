@@ -1,6 +1,6 @@
 """A forecast as tables on a console."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -8,8 +8,16 @@ from rich.table import Table
 
 from orchestrator.forecast import CellForecast, Forecast
 from sweeps.spec import GridSpec, SweepSpec
+from sweeps.study import STUDY
 
 SHOWN = 60  # cells; more only on request
+OTHER_AXES = {
+    "noise": "noise",
+    "confidence": "confidence",
+    "seed": "seed",
+    "max_new_tokens": "tokens",
+    "block_length": "L",
+}
 
 
 def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: bool = False) -> None:
@@ -22,6 +30,10 @@ def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: boo
         console.print(f"... and {len(result.cells) - len(shown)} more cells (--all lists them, --json has them)")
     if result.dropped:
         console.print(dropped_table(result))
+    for missing in result.missing:
+        console.print(f"[bold yellow]not here yet[/]: {escape(missing)}", soft_wrap=True)
+    if result.missing:
+        console.print("cell ids are provisional until all of it is here, and spot run refuses to start")
     for note in result.notes:
         console.print(f"note: {escape(note)}")
     console.print(totals(result), soft_wrap=True)
@@ -41,13 +53,16 @@ def axes_table(spec: SweepSpec) -> Table:
     measure = spec.measure
     timed = f"{measure.timed_prompts} timed {measure.repeats} times" if measure.timed_prompts else "none timed"
     table.add_row("prompts", f"{measure.prompts} a cell, {timed}, {measure.chunk} a work item")
+    if measure.studied_prompts:
+        table.add_row("order study", f"{measure.studied_prompts} prompts for each order model and draft-free cell")
     return table
 
 
-def cells_table(cells: Iterable[CellForecast]) -> Table:
-    """One row a cell."""
+def cells_table(cells: Sequence[CellForecast]) -> Table:
+    """One row a cell; of the other axes only those that have several values."""
     table = Table(show_edge=False, pad_edge=False)
-    for name in ("cell", "target", "task", "T", "drafter"):
+    others = [name for name in OTHER_AXES if len({getattr(cell, name) for cell in cells}) > 1]
+    for name in ("cell", "target", "task", "T", *(OTHER_AXES[name] for name in others), "drafter"):
         table.add_column(name, no_wrap=True)
     for name in ("D", "gamma", "stored", "to do", "timed to do", "forwards"):
         table.add_column(name, justify="right")
@@ -61,11 +76,12 @@ def cells_table(cells: Iterable[CellForecast]) -> Table:
             escape(cell.target),
             escape(cell.task),
             number(cell.temperature),
+            *(str(getattr(cell, name)) for name in others),
             escape(label),
             str(cell.budget or "-"),
             number(cell.gamma) if cell.gamma else "-",
             f"{cell.stored}/{cell.prompts}{failed}",
-            str(cell.decode or "-"),
+            str(cell.decode or cell.study or "-"),
             str(cell.timing or "-"),
             f"{bound}{cell.forwards:,}" if cell.forwards else "-",
             escape("; ".join(cell.why)) or "done",
@@ -86,9 +102,11 @@ def dropped_table(result: Forecast) -> Table:
 
 def totals(result: Forecast) -> str:
     """The sum, in one line."""
-    to_do = sum(bool(cell.decode or cell.timing) for cell in result.cells)
+    to_do = sum(bool(cell.decode or cell.timing or cell.study) for cell in result.cells)
     added = sum(cell.added_baseline for cell in result.cells)
-    cells = f"{len(result.cells)} cells" + (f" ({added} draft-free ones added)" if added else "")
+    studies = sum(cell.drafter == STUDY for cell in result.cells)
+    cells = f"{len(result.cells) - studies} cells" + (f" ({added} draft-free ones added)" if added else "")
+    cells += f" and {studies} order studies" if studies else ""
     if not to_do:
         failed = sum(cell.failed for cell in result.cells)
         again = f"; {failed} failed prompts are not asked again without --retry-failed" if failed else ""

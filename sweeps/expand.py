@@ -4,6 +4,7 @@ The axes are multiplied; options that a drafter does not use take their neutral 
 identity and is listed once; the draft-free cell of every cell is added; what cannot run is dropped with its reason.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -23,11 +24,11 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """The order model, graph or the like that a drafter uses with a target."""
+    """The order model, graph or the like that a drafter uses with a target (block length None: not made yet)."""
 
     path: str
     digest: str
-    block_length: int
+    block_length: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,11 @@ def _rule(spec: SweepSpec, point: Point) -> int | None:
 def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     """The axis values that cannot go together, and why; None when the point can run."""
     target, drafter = point["target"].name, point["drafter"]
-    positions, tokens, length = facts.max_positions[target], point["max_new_tokens"], point["block_length"]
+    positions, tokens, length = (
+        facts.max_positions.get(target, math.inf),
+        point["max_new_tokens"],
+        point["block_length"],
+    )
     if tokens >= positions:
         reason = f"can never fit: {target} has {positions} positions, and a prompt takes some of them"
         return {"target": target, "max_new_tokens": tokens}, reason
@@ -147,7 +152,7 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     if artifact is None:
         make = f"make one ({kind.artifact.command}), then name it as the checkpoint of drafter {drafter.name}"
         return pair, f"no {noun} is known for {target}: {make}"
-    if artifact.block_length != length:
+    if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
     return None
 

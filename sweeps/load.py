@@ -42,8 +42,31 @@ def find_sweep(name: str) -> FilePath:
     raise SweepError(message + nearest(name, packaged()))
 
 
-def load_sweep(path: FilePath, overrides: Sequence[str], tables: Tables) -> SweepSpec:
-    """Read, override, resolve and check a sweep. Raises SweepError with one line on the first thing that is wrong."""
+def settings_there_are() -> dict[str, FilePath]:
+    """The settings that come with the package, by name: files laid over a sweep."""
+    return {path.stem: path for path in sorted((CONFIGS / "settings").glob("*.yaml"))}
+
+
+def find_settings(name: str) -> FilePath:
+    """The file of settings: a path, or the name of packaged ones. Raises SweepError when it is neither."""
+    path, known = FilePath(name), settings_there_are()
+    if path.is_file():
+        return path
+    if name in known:
+        return known[name]
+    message = f"no settings file {name!r}, and no packaged settings of that name: packaged are {', '.join(known)}"
+    raise SweepError(message + nearest(name, known))
+
+
+def load_sweep(
+    path: FilePath, overrides: Sequence[str], tables: Tables, *, settings: Sequence[FilePath] = ()
+) -> SweepSpec:
+    """Read, override, resolve and check a sweep. Raises SweepError with one line on the first thing that is wrong.
+
+    `settings` are files of the same shape laid over the sweep before the overrides: mappings merge, anything else
+    replaces what stood there. Their names are added to the sweep's (unless they give it another one): other settings
+    are another run, with a directory of its own.
+    """
     text = _read(path)
     lines = key_lines(text, str(path))
     applied: dict[Path, str] = {}
@@ -51,6 +74,8 @@ def load_sweep(path: FilePath, overrides: Sequence[str], tables: Tables) -> Swee
     try:
         config = OmegaConf.create(text)
         assert isinstance(config, DictConfig)
+        for layer in settings:
+            config = _laid_over(config, layer, applied)
         for override in overrides:
             applied[_apply(config, override)] = f"override {override}"
         raw = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
@@ -59,10 +84,14 @@ def load_sweep(path: FilePath, overrides: Sequence[str], tables: Tables) -> Swee
     except yaml.YAMLError as error:
         raise SweepError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     assert isinstance(raw, dict)
-    return _spec({_text_key(k, source): v for k, v in raw.items()}, path.stem, tables, source)
+    values = {_text_key(k, source): v for k, v in raw.items()}
+    given = values.setdefault("name", _name_of(path.stem))
+    if ("name",) not in applied and isinstance(given, str):
+        values["name"] = "-".join((given, *(_name_of(layer.stem) for layer in settings)))
+    return _spec(values, tables, source)
 
 
-def _spec(raw: dict[str, Any], stem: str, tables: Tables, source: Source) -> SweepSpec:
+def _spec(raw: dict[str, Any], tables: Tables, source: Source) -> SweepSpec:
     """The sweep from resolved plain values."""
     check_keys(raw, SweepSpec.__slots__, (), source)
     if "grid" not in raw:
@@ -73,7 +102,7 @@ def _spec(raw: dict[str, Any], stem: str, tables: Tables, source: Source) -> Swe
         {key: value for key, value in raw.items() if key not in SEPARATE},
         (),
         source,
-        name=convert(str, raw.get("name", _name_of(stem)), ("name",), source),
+        name=convert(str, raw["name"], ("name",), source),
         grid=grid,
         targets=named.targets(grid.target, raw.get("targets", {}), tables, source),
         tasks=named.tasks(grid.task, raw.get("tasks", {}), tables, source),
@@ -118,6 +147,17 @@ def _read(path: FilePath) -> str:
         raise SweepError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise SweepError(f"{path}: {error.strerror}") from None
+
+
+def _laid_over(config: DictConfig, layer: FilePath, applied: dict[Path, str]) -> DictConfig:
+    """The configuration with a settings file merged into it; its keys are remembered with their lines."""
+    text = _read(layer)
+    lines = key_lines(text, str(layer))
+    parents = {key[:end] for key in lines for end in range(len(key))}
+    applied |= {key: f"{layer}:{line}" for key, line in lines.items() if key not in parents}
+    merged = OmegaConf.merge(config, OmegaConf.create(text))
+    assert isinstance(merged, DictConfig)
+    return merged
 
 
 def _name_of(stem: str) -> str:

@@ -65,7 +65,7 @@ def key_lines(text: str, name: str) -> dict[Path, int]:
     except yaml.YAMLError as error:
         raise SweepError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if root is None:
-        raise SweepError(f"{name}: the file is empty: a sweep needs at least `grid:` with `target` and `task`")
+        raise SweepError(f"{name}: the file is empty: a sweep has at least `grid:` with `target` and `task`")
     if not isinstance(root, yaml.MappingNode):
         raise SweepError(
             f"{name}:{root.start_mark.line + 1}: the top level must be a mapping of keys, not a list or a word"

@@ -17,11 +17,13 @@ ZOO = Path(__file__).parent / "zoo"
 class TargetEntry:
     """A named target: where its checkpoint is (a zoo directory or a hub id).
 
-    `artifacts` maps a kind of artifact to the one that was made for this target (its path).
+    `artifacts` maps a kind of artifact to the one that was made for this target (its path). `family`, for a hub id, is
+    what `spot plan` goes by while the checkpoint is not here; a worker goes by the checkpoint's own config.
     """
 
     path: str
     revision: str = ""
+    family: str = ""
     artifacts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -80,6 +82,13 @@ TARGETS = {
     "tiny-sdar": TargetEntry(
         path=str(ZOO / "tiny-sdar"), artifacts={"order_model": str(ZOO / "drafters" / "spot-tiny-sdar")}
     ),
+    **{
+        f"sdar-{size.lower()}-b{length}": TargetEntry(
+            path=f"JetLM/SDAR-{size}-Chat-b{length}", family="SDARForCausalLM"
+        )
+        for size in ("1.7B", "8B")
+        for length in (16, 32)
+    },
 }
 
 ARTIFACTS = {
@@ -95,11 +104,39 @@ DRAFTERS = {
         summary="chain in stale confidence order with stale argmax tokens (arXiv 2510.04147)",
         uses=("budget",),
     ),
+    "freedave": DrafterEntry(
+        factory="workers.drafters.freedave:make",
+        summary="the same chain as ssd: equal while a step commits one position (arXiv 2510.00294)",
+        uses=("budget",),
+    ),
+    "blockspec": DrafterEntry(
+        factory="workers.drafters.blockspec:make",
+        summary="BlockSpec-style, from the abstract: frozen tree over position and token (OpenReview hmAviop5rm)",
+        uses=("budget",),
+    ),
     "spot": DrafterEntry(
         factory="workers.drafters.spot:make",
         summary="tree over the positions' predicted commit order (arXiv 2610.22543)",
         uses=("budget", "gamma", "hedge", "merge_states", "checkpoint"),
         artifact="order_model",
+    ),
+    "oracle_position": DrafterEntry(
+        factory="workers.drafters.oracle_position:make",
+        summary="chain of the target's real next positions with stale tokens, while these are right",
+        uses=("budget",),
+        oracle=True,
+    ),
+    "oracle_token": DrafterEntry(
+        factory="workers.drafters.oracle_token:make",
+        summary="chain in stale confidence order with the tokens that the target will commit",
+        uses=("budget",),
+        oracle=True,
+    ),
+    "oracle_joint": DrafterEntry(
+        factory="workers.drafters.oracle_joint:make",
+        summary="chain of the target's real next commits: no drafter needs fewer forwards",
+        uses=("budget",),
+        oracle=True,
     ),
 }
 

@@ -2,7 +2,7 @@
 
 import click
 
-from orchestrator.commands.shared import console, json_line, overrides_argument
+from orchestrator.commands.shared import console, json_line, overrides_argument, settings_option
 
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -10,8 +10,9 @@ STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 @click.command()
 @click.argument("sweep", required=False)
 @overrides_argument
+@settings_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a finding.")
-def doctor(sweep: str | None, overrides: tuple[str, ...], as_json: bool) -> int:
+def doctor(sweep: str | None, overrides: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> int:
     """Look at cores, memory, GPUs, Ray's folder and variables, targets and tasks; exit code 1 when there is a problem.
 
     With SWEEP also whether workers of the size that it asks for fit this machine.
@@ -21,9 +22,12 @@ def doctor(sweep: str | None, overrides: tuple[str, ...], as_json: bool) -> int:
 
     from orchestrator.doctor import examine
     from orchestrator.tables import built_in_tables
-    from sweeps.load import find_sweep, load_sweep
+    from sweeps.load import find_settings, find_sweep, load_sweep
 
-    resources = load_sweep(find_sweep(sweep), overrides, built_in_tables()).resources if sweep else None
+    resources = None
+    if sweep:
+        files = [find_settings(name) for name in settings]
+        resources = load_sweep(find_sweep(sweep), overrides, built_in_tables(), settings=files).resources
     findings = tuple(examine(resources))
     if as_json:
         for finding in findings:

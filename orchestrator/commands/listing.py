@@ -7,13 +7,13 @@ import click
 
 from orchestrator.commands.shared import console
 
-KINDS = ("targets", "tasks", "drafters", "sweeps")
+KINDS = ("targets", "tasks", "drafters", "sweeps", "settings")
 
 
 @click.command("list")
 @click.argument("what", type=click.Choice(KINDS))
 def listing(what: str) -> None:
-    """List the built-in targets, tasks or drafters, or the packaged sweeps."""
+    """List the built-in targets, tasks or drafters, or the packaged sweeps and the settings to lay over them."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -26,7 +26,7 @@ def listing(what: str) -> None:
 def _rows(what: str) -> Iterator[tuple[str, str]]:
     """Name and one line on it."""
     from orchestrator.tables import built_in_tables
-    from sweeps.load import load_sweep, packaged
+    from sweeps.load import load_sweep, packaged, settings_there_are
     from workers import catalog
 
     if what == "targets":
@@ -39,6 +39,9 @@ def _rows(what: str) -> Iterator[tuple[str, str]]:
     elif what == "drafters":
         for name, drafter in catalog.DRAFTERS.items():
             yield name, drafter.summary + (f"; options: {', '.join(drafter.uses)}" if drafter.uses else "")
+    elif what == "settings":
+        for name, path in settings_there_are().items():
+            yield name, path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
     else:
         for name, path in packaged().items():
             yield name, load_sweep(path, (), built_in_tables()).title

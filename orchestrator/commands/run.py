@@ -7,12 +7,19 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import overrides_argument, pool_options, run_directory, sweep_argument
+from orchestrator.commands.shared import (
+    overrides_argument,
+    pool_options,
+    run_directory,
+    settings_option,
+    sweep_argument,
+)
 
 
 @click.command()
 @sweep_argument
 @overrides_argument
+@settings_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run directory (default: runs/<sweep name>).")
 @pool_options
 @click.option("--accept-changes", is_flag=True, help="Go on although code or libraries changed since the last start.")
@@ -21,6 +28,7 @@ from orchestrator.commands.shared import overrides_argument, pool_options, run_d
 def run(
     sweep: str,
     overrides: tuple[str, ...],
+    settings: tuple[str, ...],
     out: Path | None,
     accept_changes: bool,
     retry_failed: bool,
@@ -46,7 +54,7 @@ def run(
 
     if pool["workers"] is not None:
         overrides = (*overrides, f"resources.workers={pool['workers']}")
-    plan = prepare(sweep, overrides).plan
+    plan = prepare(sweep, overrides, settings=settings).plan
     if tracking_uri is not None:  # kept with the run, so that `spot sync` goes to the same place
         plan = replace(plan, spec=replace(plan.spec, tracking_uri=tracking_uri))
     directory = run_directory(out, plan.spec.name)

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 WIDE = 160  # columns when the output is no terminal: tables in a file or a pipe are not squeezed
 
 sweep_argument = click.argument("sweep")
+settings_option = click.option(
+    "--with",
+    "settings",
+    multiple=True,
+    metavar="FILE",
+    help="Settings laid over the sweep: a YAML file or a packaged name (spot list settings); may be repeated.",
+)
 overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
 

@@ -1,6 +1,7 @@
 """What every target of the table promises: the contract of `workers.targets.base`, in float64."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ def _blocks(target: Target, count: int, seed: int) -> Tensor:
     return torch.where(torch.rand((count, L), generator=rng) < 0.5, target.traits.mask_id, ids)
 
 
-@pytest.fixture(params=TARGETS)
+@pytest.fixture(params=[name for name, entry in TARGETS.items() if Path(entry.path).is_absolute()])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

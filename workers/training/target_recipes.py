@@ -4,7 +4,7 @@ A recipe plus its seed names a checkpoint: `train_target(recipe)` is a pure func
 number of threads. The model card stores the recipe as JSON, so a checkpoint says how it was made.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workers.targets.shape import BodyShape
 
@@ -90,4 +90,8 @@ TINY_SDAR = TargetRecipe(
     decay=0.5,
 )
 
-RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR,)}
+TINY_SDAR_S = replace(  # a quarter of the parameters, as the 1.7B model beside the 8B one
+    TINY_SDAR, name="tiny-sdar-s", seed=1, hidden=96, head_dim=24, mlp=240, warm_start=800, steps=1400
+)
+
+RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S)}

@@ -12,8 +12,10 @@ from workers.targets.inspect import inspect_checkpoint
 from workers.training.order_recipe import OrderRecipe
 from workers.training.target_recipes import RECIPES, TargetRecipe
 
+SHIPPED = sorted(name for name, entry in TARGETS.items() if Path(entry.path).is_absolute())
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
     card = json.loads((ZOO / name / "card.json").read_text(encoding="utf-8"))
     facts = inspect_checkpoint(ZOO / name)
@@ -30,7 +32,7 @@ def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
         assert row["correct"]["value"] >= 0.9
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_drafter_is_the_one_its_card_describes(name: str) -> None:
     folder = Path(TARGETS[name].artifacts["order_model"])
     card, facts = json.loads((folder / "card.json").read_text(encoding="utf-8")), inspect_order_model(folder)

@@ -1,0 +1,113 @@
+"""Settings laid over a sweep, and planning of what is not on this machine yet."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.load import packaged, settings_there_are
+
+Spot = Callable[..., Any]
+
+ABSENT = {
+    "grid.target=nobody/nothing": "not in the local hub cache: fetch it first (hf download nobody/nothing)",
+    "grid.task=jsonl:nowhere.jsonl": "task jsonl:nowhere.jsonl: no file",
+}
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def planned(spot: Spot, *arguments: object) -> dict[str, Any]:
+    ended = spot("plan", *arguments, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    plan: dict[str, Any] = json.loads(ended.out)
+    return plan
+
+
+def test_settings_merge_into_the_sweep_and_overrides_come_last(spot: Spot, sweep: Path) -> None:
+    (sweep.parent / "large.yaml").write_text("grid: {budget: 9, max_new_tokens: 16}\nmeasure: {prompts: 3}\n")
+    (sweep.parent / "few.yaml").write_text("measure: {prompts: 2}\n")
+    plan = planned(spot, sweep, "--with", "large.yaml", "--with", "few.yaml", "grid.max_new_tokens=24")
+    spec = plan["spec"]
+    assert (spec["grid"]["budget"], spec["grid"]["max_new_tokens"], spec["measure"]["prompts"]) == ([9], [24], 2)
+    assert spec["measure"]["chunk"] == 2  # what no settings name stays
+    assert spec["name"] == "small-large-few"
+    assert plan["directory"].endswith("runs/small-large-few")
+
+
+def test_settings_may_name_the_sweep_anew(spot: Spot, sweep: Path) -> None:
+    (sweep.parent / "large.yaml").write_text("name: mine\n")
+    assert planned(spot, sweep, "--with", "large.yaml")["spec"]["name"] == "mine"
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "doctor"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grid:\n  budget: 0\n", "wrong.yaml:2: grid.budget is 0: allowed"),
+        ("grid:\n  temperture: 0\n", "wrong.yaml:2: unknown key grid.temperture"),
+        ("measure:\n  prompts: 3\n  prompts: 4\n", "wrong.yaml:3: prompts is given twice"),
+        ("", "wrong.yaml: the file is empty"),
+        ("- 1\n", "wrong.yaml:1: the top level must be a mapping"),
+    ],
+)
+def test_an_error_in_settings_names_their_file_and_line(
+    spot: Spot, sweep: Path, command: str, text: str, message: str
+) -> None:
+    (sweep.parent / "wrong.yaml").write_text(text)
+    ended = spot(command, sweep, "--with", "wrong.yaml")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert message in ended.err
+
+
+def test_settings_that_do_not_exist(spot: Spot, sweep: Path) -> None:
+    ended = spot("run", sweep, "--with", "sdar8b")
+    assert ended.code == 2
+    assert "no settings file 'sdar8b', and no packaged settings of that name" in ended.err
+    assert "did you mean sdar-8b?" in ended.err
+
+
+@pytest.mark.parametrize("override", ABSENT)
+def test_what_is_not_here_is_planned_and_not_run(spot: Spot, sweep: Path, override: str) -> None:
+    plan = planned(spot, sweep, override)
+    assert any(ABSENT[override] in line for line in plan["missing"])
+    assert plan["items"] > 0
+    assert "not here yet: " + plan["missing"][0] in spot("plan", sweep, override).out
+    ended = spot("run", sweep, override)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ABSENT[override] in ended.err
+    assert not (sweep.parent / "runs").exists()
+
+
+def test_two_absent_things_stay_two(spot: Spot, sweep: Path) -> None:
+    arguments = ("grid.drafter=none", "grid.target=a/x,a/y", "grid.task=['jsonl:one.jsonl', 'jsonl:two.jsonl']")
+    plan = planned(spot, sweep, *arguments)
+    assert len({cell["cell_id"] for cell in plan["cells"]}) == 4
+    assert len(plan["missing"]) == 4
+
+
+def test_an_absent_target_needs_its_drafters_made(spot: Spot, sweep: Path) -> None:
+    sweep.write_text("grid: {target: a/x, task: tiny-arith, drafter: [ssd, spot]}\n")
+    missing = planned(spot, sweep)["missing"]
+    assert missing[1] == "drafter spot for a/x: its order model is still to be made: spot train order"
+
+
+@pytest.mark.parametrize("name", packaged())
+def test_a_packaged_sweep_runs_on_what_is_shipped(spot: Spot, name: str) -> None:
+    plan = planned(spot, name)
+    assert (plan["missing"], plan["dropped"]) == ([], [])
+
+
+@pytest.mark.parametrize("settings", settings_there_are())
+@pytest.mark.parametrize("name", packaged())
+def test_packaged_settings_fit_every_packaged_sweep(spot: Spot, name: str, settings: str) -> None:
+    plain, plan = planned(spot, name), planned(spot, name, "--with", settings)
+    shape = {(cell["drafter"], cell["budget"], cell["temperature"], cell["noise"]) for cell in plain["cells"]}
+    assert {(c["drafter"], c["budget"], c["temperature"], c["noise"]) for c in plan["cells"]} == shape
+    assert plan["missing"]
+    assert {cell["max_new_tokens"] for cell in plan["cells"]} == {256}
