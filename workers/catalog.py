@@ -95,6 +95,9 @@ ARTIFACTS = {
     "order_model": ArtifactEntry(
         noun="order model", command="spot train order", inspect="workers.models.facts:inspect_named"
     ),
+    "draft_graph": ArtifactEntry(
+        noun="draft graph", command="spot train spiffy", inspect="workers.models.draft_graph:inspect"
+    ),
 }
 
 DRAFTERS = {
@@ -113,6 +116,12 @@ DRAFTERS = {
         factory="workers.drafters.blockspec:make",
         summary="BlockSpec-style, from the abstract: frozen tree over position and token (OpenReview hmAviop5rm)",
         uses=("budget",),
+    ),
+    "spiffy": DrafterEntry(
+        factory="workers.drafters.spiffy:make",
+        summary="calibrated graph of position and token ranks, frozen at the root (arXiv 2509.18085)",
+        uses=("budget", "checkpoint"),
+        artifact="draft_graph",
     ),
     "spot": DrafterEntry(
         factory="workers.drafters.spot:make",
