@@ -6,6 +6,7 @@ commit filled it, in which round. The same loading and the same decoder as in a 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -14,6 +15,8 @@ from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.tally import Generation
+from workers.drafters.base import Oracle
+from workers.futures import future_of, told
 from workers.guard import failure_of
 from workers.loading import Loaded
 from workers.targets.base import Target
@@ -43,11 +46,15 @@ class GridBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """One prompt's generation, its text (kept tokens) and its grid; `failure` instead where decoding was refused."""
+    """One prompt's generation, its text (kept tokens) and its grid; `failure` instead where decoding was refused.
+
+    `bound`: an oracle made it, which was told the draft-free trajectory first; its counts are a bound.
+    """
 
     index: int
     prompt_id: str
     prompt_ids: tuple[int, ...]
+    bound: bool = False
     generation: Generation | None = None
     text: str = ""
     grid: tuple[GridBlock, ...] = ()
@@ -90,11 +97,13 @@ def decode_prompts(
     loaded = Loaded(device)
     target, drafter = loaded.get_target(target_spec), loaded.get_drafter(drafter_spec, spec.block_length)
     for index, prompt in enumerate(prompts):
-        decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=())
+        decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=(), bound=isinstance(drafter, Oracle))
         try:
             ids = target.encode(prompt) if isinstance(prompt, str) else list(prompt)
             decoded = replace(decoded, prompt_ids=tuple(ids))
-            generation = decode(target, drafter, ids, spec=spec, seed=sample_seed(seed, decoded.prompt_id))
+            own_seed = sample_seed(seed, decoded.prompt_id)
+            future = partial(future_of, target, ids, spec=spec, seed=own_seed)
+            generation = decode(target, told(drafter, future), ids, spec=spec, seed=own_seed)
             text = target.decode(generation.output_ids[: generation.tokens_kept])
             grid = grid_of(target, ids, generation, spec.block_length)
             yield replace(decoded, generation=generation, text=text, grid=grid)

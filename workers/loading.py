@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec, check
 from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
-from workers.drafters.base import Drafter
+from workers.drafters.base import Drafter, Oracle
+from workers.models.facts import find_order_model
+from workers.models.order_model import OrderModel, load_order_model
 from workers.targets.base import Target
 from workers.targets.files import resolve_folder
 from workers.targets.settings import settings_digest
@@ -24,6 +26,13 @@ def named(table: Mapping[str, Entry], name: str, where: str) -> Entry:
     return table[name]
 
 
+def check_artifact(kind: str, spec: DrafterSpec) -> None:
+    """Raise ValueError when a drafter's artifact is broken, or not the one of a digest that `spec` names."""
+    artifact = ARTIFACTS[kind]
+    if spec.digest and (found := resolve(artifact.inspect)(spec.checkpoint).digest) != spec.digest:
+        raise ValueError(f"drafter {spec.name}: its {artifact.noun} has digest {found}, the cell says {spec.digest}")
+
+
 @dataclass(slots=True)
 class Loaded:
     """What has been loaded on one device, by spec."""
@@ -31,8 +40,9 @@ class Loaded:
     device: str
     target_key: tuple[str, ...] = ()
     target: Target | None = None
-    drafters: dict[tuple[DrafterSpec, int], Drafter] = field(default_factory=dict)
+    drafters: dict[tuple[DrafterSpec, int], Drafter | Oracle] = field(default_factory=dict)
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
+    order_models: dict[tuple[str, str, int], OrderModel] = field(default_factory=dict)
 
     def get_target(self, spec: TargetSpec) -> Target:
         """The target of `spec`. Raises ValueError when the loaded weights are not those of a digest that it names."""
@@ -55,23 +65,30 @@ class Loaded:
         self.target, self.target_key = target, key
         return target
 
-    def get_drafter(self, spec: DrafterSpec, block_length: int) -> Drafter:
-        """The drafter of `spec` for blocks of this length.
+    def get_drafter(self, spec: DrafterSpec, block_length: int) -> Drafter | Oracle:
+        """The drafter of `spec` for blocks of this length; an oracle still has to be told each prompt's future.
 
         Raises ValueError when its checkpoint does not fit, or is not the one of a digest that `spec` names.
         """
         key = spec, block_length
         if key not in self.drafters:
             entry = named(DRAFTERS, spec.kind, f"drafter {spec.name}: kind")
-            if entry.artifact and spec.digest:
-                artifact = ARTIFACTS[entry.artifact]
-                found = resolve(artifact.inspect)(spec.checkpoint).digest
-                if found != spec.digest:
-                    raise ValueError(
-                        f"drafter {spec.name}: its {artifact.noun} has digest {found}, the cell says {spec.digest}"
-                    )
+            if entry.artifact:
+                check_artifact(entry.artifact, spec)
             self.drafters[key] = resolve(entry.factory)(spec, block_length=block_length, device=self.device)
         return self.drafters[key]
+
+    def get_order_model(self, spec: DrafterSpec, block_length: int) -> OrderModel:
+        """The order model of `spec.checkpoint`, by itself: a study asks it without drafting.
+
+        Raises ValueError when it is missing, for another block length, or not the one of a digest that `spec` names.
+        """
+        key = spec.checkpoint, spec.digest, block_length
+        if key not in self.order_models:
+            check_artifact("order_model", spec)
+            path = find_order_model(spec.checkpoint)
+            self.order_models[key] = load_order_model(path, block_length=block_length, device=self.device)
+        return self.order_models[key]
 
     def get_task(self, spec: TaskSpec) -> Task:
         """The task of `spec`. Raises ValueError when its data are not those of a digest that it names."""

@@ -14,13 +14,18 @@ import torch
 from sweeps.cell import Cell
 from sweeps.origin import code_digest, library_versions
 from sweeps.records import Failure, GenerationRecord, ItemResult, Provenance, TimingRecord, WorkItem
+from sweeps.study import StudyRecord
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.tally import Generation
-from workers.drafters.base import Drafter
+from workers.drafters.base import Drafter, Oracle
+from workers.drafters.none import NoDrafter
+from workers.futures import Futures, told
 from workers.guard import failure_of
 from workers.loading import Loaded
+from workers.models.order_model import OrderModel
 from workers.replay.record import record
+from workers.replay.study import study
 from workers.replay.trace import encode_trace
 from workers.targets.base import Target
 from workers.tasks.base import Prompt, Task
@@ -29,17 +34,24 @@ from workers.timing import time_prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """An item with everything loaded, and its rows in the making. `prompts` are those of the item's range."""
+    """An item with everything loaded, and its rows in the making. `prompts` are those of the item's range.
+
+    `futures` are the worker's: what oracles of all items are told. `order_model` is there for studies, which draft
+    nothing.
+    """
 
     item: WorkItem
     cell: Cell
     target: Target
-    drafter: Drafter
+    drafter: Drafter | Oracle
     task: Task
     prompts: tuple[Prompt, ...]
+    futures: Futures
+    order_model: OrderModel | None = None
     generations: list[GenerationRecord] = field(default_factory=list)
     timings: list[TimingRecord] = field(default_factory=list)
     traces: list[bytes] = field(default_factory=list)
+    studies: list[StudyRecord] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -49,6 +61,7 @@ class Runner:
     def __init__(self, device: str = "cpu", threads: int = 1) -> None:
         torch.set_num_threads(threads)
         self.loaded = Loaded(device)
+        self.futures = Futures()
         self.provenance = Provenance(
             host=socket.gethostname(),
             device=torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
@@ -58,7 +71,7 @@ class Runner:
         )
 
     def run(self, item: WorkItem, cell: Cell) -> ItemResult:
-        """Decode, time or trace the prompts `[item.first, item.last)` of the cell's task."""
+        """Decode, time, trace or study the prompts `[item.first, item.last)` of the cell's task."""
         began = time.perf_counter()
         result = ItemResult(
             item_id=item.item_id, cell_id=item.cell_id, kind=item.kind, first=item.first, last=item.last
@@ -83,6 +96,7 @@ class Runner:
             generations=tuple(work.generations),
             timings=tuple(work.timings),
             traces=tuple(work.traces),
+            studies=tuple(work.studies),
             failures=tuple(work.failures),
             load_seconds=load_seconds,
         )
@@ -90,14 +104,16 @@ class Runner:
 
     def prepared(self, item: WorkItem, cell: Cell) -> Work:
         """Everything that the item's prompts need. Raises what loading raises."""
-        task = self.loaded.get_task(cell.task)
+        task, length, studied = self.loaded.get_task(cell.task), cell.decode.block_length, item.kind == "study"
         return Work(
             item=item,
             cell=cell,
             target=self.loaded.get_target(cell.target),
-            drafter=self.loaded.get_drafter(cell.drafter, cell.decode.block_length),
+            drafter=NoDrafter() if studied else self.loaded.get_drafter(cell.drafter, length),
+            order_model=self.loaded.get_order_model(cell.drafter, length) if studied else None,
             task=task,
             prompts=task.prompts(split=cell.task.split, limit=item.last, seed=0)[item.first :],
+            futures=self.futures,
         )
 
     def stamped(self, result: ItemResult, began: float) -> ItemResult:
@@ -114,18 +130,24 @@ def run_prompt(work: Work, index: int) -> None:
         raise ValueError(f"task {cell.task.name} has {size} prompts in split {cell.task.split!r}: no prompt {index}")
     prompt = work.prompts[index - item.first]
     ids, seed = work.target.encode(prompt.text), sample_seed(cell.seed, prompt.id)
-    if item.kind == "decode":
-        generation = decode(work.target, work.drafter, ids, spec=cell.decode, seed=seed)
-        work.generations.append(graded(work, index, prompt, generation))
-    elif item.kind == "timing":
-        work.timings.append(
-            time_prompt(
-                work.target, work.drafter, prompt, index, ids, spec=cell.decode, seed=seed, repeats=item.repeats
-            )
-        )
-    else:
+    if item.kind in ("trace", "study"):
         _, trace = record(work.target, cell, prompt_id=prompt.id, prompt_index=index, prompt_ids=ids)
-        work.traces.append(encode_trace(trace))
+        if work.order_model is None:
+            work.traces.append(encode_trace(trace))
+        else:
+            work.studies.append(study(trace, work.order_model))
+        return
+    # before any clock runs: what recording the future takes is no part of what is timed
+    drafter = told(work.drafter, lambda: work.futures.of(work.target, cell, prompt.id, ids))
+    if item.kind == "decode":
+        generation = decode(work.target, drafter, ids, spec=cell.decode, seed=seed)
+        if cell.is_baseline:
+            work.futures.heard(cell, prompt.id, generation)
+        work.generations.append(graded(work, index, prompt, generation))
+    else:
+        work.timings.append(
+            time_prompt(work.target, drafter, prompt, index, ids, spec=cell.decode, seed=seed, repeats=item.repeats)
+        )
 
 
 def graded(work: Work, index: int, prompt: Prompt, generation: Generation) -> GenerationRecord:

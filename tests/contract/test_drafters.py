@@ -1,12 +1,14 @@
 """What every drafter of the table must do, whoever adds one."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from sweeps.spec import DecodeSpec, DrafterSpec
+from tests.graphs import write_wide_graph
 from tests.toys import ToyTarget, coarse_target, flat_target
 from workers.catalog import DRAFTERS, resolve
 from workers.decoding.loop import decode
@@ -14,7 +16,9 @@ from workers.decoding.reference import reference
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
-from workers.drafters.base import Drafter
+from workers.drafters.base import Drafter, Oracle
+from workers.drafters.none import NoDrafter
+from workers.futures import future_of, told
 from workers.models.facts import OrderConfig
 from workers.models.order_model import OrderModel, save_order_model
 
@@ -28,20 +32,27 @@ CASES = [
     for variant in VARIANTS
     if set(variant) <= set(entry.uses)
 ]
-Make = Callable[..., Drafter]
+Make = Callable[..., Drafter | Oracle]
+
+
+def ready(drafter: Drafter | Oracle, target: ToyTarget, prompt: list[int], spec: DecodeSpec, seed: int) -> Drafter:
+    """The drafter; an oracle is told the draft-free trajectory of the prompt first."""
+    return told(drafter, partial(future_of, target, prompt, spec=spec, seed=seed))
 
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """Drafters by kind; one that needs an order model gets a random one."""
+    """Drafters by kind; one that needs an order model gets a random one, one that needs a draft graph a wide one."""
     checkpoint = tmp_path_factory.mktemp("order")
     torch.manual_seed(0)
     save_order_model(OrderModel(OrderConfig(block_length=LENGTH, width=16, heads=2, feedforward=16)), Path(checkpoint))
+    graph = write_wide_graph(tmp_path_factory.mktemp("graph"), block_length=LENGTH)
+    artifacts = {"": "", "order_model": str(checkpoint), "draft_graph": str(graph)}
 
-    def make(kind: str, budget: int, **options: object) -> Drafter:
-        named = str(checkpoint) if DRAFTERS[kind].artifact else ""
+    def make(kind: str, budget: int, **options: object) -> Drafter | Oracle:
+        named = artifacts[DRAFTERS[kind].artifact]
         spec = DrafterSpec(name=kind, kind=kind, budget=budget, checkpoint=named, **options)  # type: ignore[arg-type]
-        drafter: Drafter = resolve(DRAFTERS[kind].factory)(spec, block_length=LENGTH, device="cpu")
+        drafter: Drafter | Oracle = resolve(DRAFTERS[kind].factory)(spec, block_length=LENGTH, device="cpu")
         return drafter
 
     return make
@@ -84,15 +95,17 @@ class Checked:
 def test_trees_keep_the_contract_and_output_equals_the_naive_decoder(
     make: Make, kind: str, budget: int, variant: dict[str, object], temperature: float
 ) -> None:
-    drafter = Checked(make(kind, budget, **variant), variant)
+    made, trees = make(kind, budget, **variant), 0
     spec = DecodeSpec(max_new_tokens=19, block_length=LENGTH, temperature=temperature)
     for seed, prompt in enumerate(([], [1, 2, 3], [4] * LENGTH)):
         target = ToyTarget(seed=seed, vocab_size=40, drift=0.1)
         naive = reference(target, prompt, spec=spec, seed=seed)
+        drafter = Checked(ready(made, target, prompt, spec, seed), variant)
         drafted = decode(target, drafter, prompt, spec=spec, seed=seed)
+        trees += drafter.trees
         assert (drafted.output_ids, drafted.order) == (naive.output_ids, naive.order)
         assert drafted.counters.nfe <= naive.forwards
-    assert drafter.trees > 0 or drafter.budget == 0
+    assert trees > 0 or made.budget == 0
 
 
 @pytest.mark.parametrize("kind", DRAFTERS)
@@ -100,8 +113,9 @@ def test_trees_keep_the_contract_and_output_equals_the_naive_decoder(
 def test_output_is_the_draft_free_one_where_everything_ties(make: Make, kind: str, temperature: float) -> None:
     spec = DecodeSpec(max_new_tokens=13, block_length=LENGTH, temperature=temperature)
     for target in (flat_target(seed=1), coarse_target(seed=2, vocab_size=30)):
-        drafted = decode(target, Checked(make(kind, 6), {}), [1], spec=spec, seed=3)
-        free = decode(target, make("none", 0), [1], spec=spec, seed=3)
+        drafter = Checked(ready(make(kind, 6), target, [1], spec, 3), {})
+        drafted = decode(target, drafter, [1], spec=spec, seed=3)
+        free = decode(target, NoDrafter(), [1], spec=spec, seed=3)
         assert (drafted.output_ids, drafted.order) == (free.output_ids, free.order)
 
 
@@ -109,7 +123,8 @@ def test_output_is_the_draft_free_one_where_everything_ties(make: Make, kind: st
 def test_independent_noise_ends_with_every_token_and_within_the_forwards(make: Make, kind: str) -> None:
     spec = DecodeSpec(max_new_tokens=13, block_length=LENGTH, temperature=1.0, noise="independent")
     target = ToyTarget(seed=1, vocab_size=40, drift=0.1)
-    drafted, again = (decode(target, Checked(make(kind, 6), {}), [1], spec=spec, seed=3) for _ in range(2))
+    drafter = Checked(ready(make(kind, 6), target, [1], spec, 3), {})
+    drafted, again = (decode(target, drafter, [1], spec=spec, seed=3) for _ in range(2))
     assert len(drafted.output_ids) == 13
     assert drafted.counters.nfe <= 13
     assert drafted.output_ids == again.output_ids
@@ -119,7 +134,8 @@ def test_independent_noise_ends_with_every_token_and_within_the_forwards(make: M
 def test_options_a_drafter_does_not_name_change_nothing(make: Make, kind: str) -> None:
     spec = DecodeSpec(max_new_tokens=16, block_length=LENGTH)
     target = ToyTarget(seed=1, vocab_size=40, drift=0.1)
-    plain = decode(target, make(kind, 6), [1], spec=spec, seed=3).counters
+    plain = decode(target, ready(make(kind, 6), target, [1], spec, 3), [1], spec=spec, seed=3).counters
     for option, value in {"gamma": 0.3, "hedge": 1.0, "merge_states": False}.items():
         if option not in DRAFTERS[kind].uses:
-            assert decode(target, make(kind, 6, **{option: value}), [1], spec=spec, seed=3).counters == plain
+            drafter = ready(make(kind, 6, **{option: value}), target, [1], spec, 3)
+            assert decode(target, drafter, [1], spec=spec, seed=3).counters == plain

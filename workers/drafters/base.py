@@ -1,14 +1,15 @@
 """The contract of a drafter: from the root and the stale distribution to a draft tree.
 
 A drafter never sees the target, its noise table or its future; it may only read what the last forward left behind. A
-wrong draft costs time, never output.
+wrong draft costs time, never output. An oracle is told the future first, and therefore is a bound and no method.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
+from workers.replay.future import Future
 
 
 class Drafter(Protocol):
@@ -26,3 +27,13 @@ class Drafter(Protocol):
         needs no forward), fill only open positions, and number at most the budget; parents before children, masses
         non-increasing along a path. Asked only when `root` has at least two open positions.
         """
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """Drafts from the target's real future. What it measures bounds drafters; it cannot decode an unseen prompt."""
+
+    budget: int
+
+    def knowing(self, future: Future) -> Drafter:
+        """The drafter of one prompt, whose draft-free trajectory under the same rule and seed is `future`."""
