@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sweeps.cell import canonical_json
-from workers.catalog import ZOO
+from workers.models.named import find_artifact
 
 FORMAT = "spot-order-model"
 VERSION = 1
@@ -51,15 +51,7 @@ def find_order_model(checkpoint: str) -> Path:
 
     Raises ValueError when it is neither.
     """
-    if not checkpoint:
-        raise ValueError("order model: checkpoint is '': allowed is a directory or a name of the zoo's drafters")
-    for path in (Path(checkpoint), ZOO / "drafters" / checkpoint):
-        if path.is_dir():
-            return path
-    names = sorted(path.name for path in (ZOO / "drafters").glob("*") if path.is_dir())
-    raise ValueError(
-        f"order model: checkpoint {checkpoint!r} is neither a directory nor one of {', '.join(names) or '-'}"
-    )
+    return find_artifact(checkpoint, noun="order model", file=CONFIG_FILE)
 
 
 def read_config(path: Path) -> OrderConfig:

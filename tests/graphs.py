@@ -1,0 +1,48 @@
+"""Draft graphs for tests: from sets of pairs, with counts that fall along the list unless they are given."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from workers.models.draft_graph import DraftGraph, DraftNode, write_draft_graph
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def graph_of(
+    sets: Sequence[Pairs], *, block_length: int = 8, counts: Sequence[int] = (), **options: object
+) -> DraftGraph:
+    """The graph of these nodes, in this order."""
+    counts = counts or range(2 * len(sets), len(sets), -1)
+    nodes = tuple(
+        DraftNode(pairs=tuple(sorted(pairs)), count=count, gain=1) for pairs, count in zip(sets, counts, strict=True)
+    )
+    values: dict[str, object] = {
+        "block_length": block_length,
+        "target": "toy",
+        "target_digest": "t" * 64,
+        "dtype": "float64",
+        "max_new_tokens": 16,
+        "seed": 0,
+        "sources": (),
+        "traces": 1,
+        "steps": 1 + 2 * max(counts),
+        "data_digest": "d" * 64,
+        "budget_max": 64,
+        "nodes": nodes,
+        "held_out": (),
+    }
+    return DraftGraph(**(values | options))  # type: ignore[arg-type]
+
+
+def write_wide_graph(folder: Path, *, block_length: int) -> Path:
+    """A graph with every set of up to three pairs over position ranks 0 to 3: most nodes have several parents."""
+    ranks = [(rank, token) for rank in range(4) for token in (0, 1)]
+    sets = [
+        chosen
+        for size in (1, 2, 3)
+        for chosen in combinations(ranks, size)
+        if len({rank for rank, _ in chosen}) == size
+    ]
+    write_draft_graph(folder, graph_of(sets, block_length=block_length))
+    return folder
