@@ -27,14 +27,15 @@ CHANGES_SHOWN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellForecast:
-    """One cell. `decode`, `timing` and `study` count prompts to do; `forwards` is their cost, by `forwards_from` either an
-    upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
+    """One cell. `decode`, `timing` and `study` count prompts to do; `forwards` is their cost, by `forwards_from` either
+    an upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
     """
 
     cell_id: str
     target: str
     task: str
     drafter: str
+    bound: bool
     budget: int
     gamma: float
     temperature: float
@@ -140,6 +141,7 @@ def _cell(
         target=cell.target.name,
         task=cell.task.name,
         drafter=labelled.labels[0],
+        bound=cell.drafter.oracle,
         budget=0 if is_study(cell) else cell.drafter.budget,
         gamma=cell.drafter.gamma,
         temperature=cell.decode.temperature,

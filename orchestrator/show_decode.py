@@ -18,6 +18,7 @@ from workers.decoding.tally import Generation
 COLUMNS = 8  # positions in a row of the grid
 WIDTH = 9  # characters of a token that are shown
 EARLY, LATE = (33, 102, 172), (178, 24, 43)  # blue to red, both readable under white text
+BOUND = "a bound, no method: the oracle was told the draft-free trajectory, whose forwards are not counted"
 PROMPT = "  -"  # stands for the round of a position that the prompt gave
 
 
@@ -29,6 +30,8 @@ def show(console: Console, decoded: Decoded) -> None:
         return
     console.print(Text(harmless(decoded.text)), soft_wrap=True)
     console.print(Text(counts(decoded.generation), style="italic"), soft_wrap=True)
+    if decoded.bound:
+        console.print(Text(BOUND, style="italic"), soft_wrap=True)
     for block in decoded.grid:
         rounds = [cell.round + 1 for cell in block.cells if cell.round is not None]
         title = (
@@ -45,7 +48,8 @@ def as_json(decoded: Decoded) -> dict[str, Any]:
     """What one JSON line says. An infinite margin (no rival) is null, as JSON has no infinity."""
     if decoded.generation is None:
         return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
-    row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text} | asdict(decoded.generation)
+    row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
+    row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row
 

@@ -68,8 +68,8 @@ def cells_table(cells: Sequence[CellForecast]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("why")
     for cell in cells:
-        bound = "<= " if cell.forwards_from == "upper bound" else "~ "
-        label = cell.drafter + (" (added)" if cell.added_baseline else "")
+        most = "<= " if cell.forwards_from == "upper bound" else "~ "
+        label = cell.drafter + (" (bound)" if cell.bound else "") + (" (added)" if cell.added_baseline else "")
         failed = f", {cell.failed} failed" if cell.failed else ""
         table.add_row(
             cell.cell_id[:10],
@@ -83,7 +83,7 @@ def cells_table(cells: Sequence[CellForecast]) -> Table:
             f"{cell.stored}/{cell.prompts}{failed}",
             str(cell.decode or cell.study or "-"),
             str(cell.timing or "-"),
-            f"{bound}{cell.forwards:,}" if cell.forwards else "-",
+            f"{most}{cell.forwards:,}" if cell.forwards else "-",
             escape("; ".join(cell.why)) or "done",
         )
     return table

@@ -86,6 +86,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         column.name: column.read(result)
         for column in CELL_COLUMNS
         if column.kind != "text" and column.name not in AXIS_NAMES and not column.path.startswith("cell.")
+        if result.study is not None or not column.path.startswith("study.")  # nothing was asked: nothing is undefined
     }
     metrics, invalid = metrics_of(numbers)
     tags = {
@@ -94,12 +95,14 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
         "complete": str(result.n == result.n_expected).lower(),
+        "bound": str(cell.drafter.oracle).lower(),
         "how": result.nfe.how,
     }
     if invalid:
         tags["invalid_metrics"] = safe_value(", ".join(invalid))
     budget = "" if cell.is_baseline else f" D{cell.drafter.budget}"
-    name = f"{cell.task.name} {cell.drafter.name}{budget} T{cell.decode.temperature:g} {cell.target.name}"
+    drafter = f"{cell.drafter.name}{cell.drafter.mark}"
+    name = f"{cell.task.name} {drafter}{budget} T{cell.decode.temperature:g} {cell.target.name}"
     return RunRow(
         name=safe_value(name)[:200],
         params=params,

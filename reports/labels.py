@@ -87,7 +87,10 @@ def apart(names: list[str], digests: list[str]) -> list[str]:
 
 
 def method_names(cells: list[Cell]) -> list[str]:
-    """The drafter's name with the options that tell drafters of that name apart; the budget is a column of its own."""
+    """The drafter's name with the options that tell drafters of that name apart; the budget is a column of its own.
+
+    An oracle is marked as a bound, so it is wherever a method is named.
+    """
     used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for cell in cells:
         for option in OPTIONS:
@@ -96,5 +99,6 @@ def method_names(cells: list[Cell]) -> list[str]:
     for cell in cells:
         told = [option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, option]) > 1]
         extra = [f"{option} {str(getattr(cell.drafter, option))[:8]}" for option in told]
-        names.append("draft-free" if cell.is_baseline else ", ".join([visible(cell.drafter.name, 60), *extra]))
+        name = f"{visible(cell.drafter.name, 60)}{cell.drafter.mark}"
+        names.append("draft-free" if cell.is_baseline else ", ".join([name, *extra]))
     return names

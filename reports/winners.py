@@ -1,6 +1,7 @@
 """Which of several cells is better beyond doubt: its paired interval excludes the runner-up.
 
-Cells compete when they share setting, task and budget. One that failed its check (broken claim, alarms) cannot win.
+Cells compete when they share setting, task and budget. One that failed its check (broken claim, alarms) cannot win, and
+an oracle, which is no method, does not compete.
 """
 
 from collections import defaultdict
@@ -17,7 +18,8 @@ def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResul
     groups = defaultdict(list)
     for result in results:
         cell = result.cell
-        if not cell.is_baseline and result.claim_holds is not False and not result.alarms:
+        is_method = not (cell.is_baseline or cell.drafter.oracle)
+        if is_method and result.claim_holds is not False and not result.alarms:
             key = (labels.setting[result.cell_id], labels.task[result.cell_id], cell.drafter.budget, cell.seed)
             groups[key].append(result)
     return list(groups.values())

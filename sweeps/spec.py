@@ -143,6 +143,11 @@ class DrafterSpec:
         for name in ("gamma", "hedge", "verify_margin"):
             object.__setattr__(self, name, normalised(getattr(self, name)))
 
+    @property
+    def mark(self) -> str:
+        """What stands behind the name wherever people read it: an oracle's numbers are bounds."""
+        return " (bound)" if self.oracle else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSpec:
@@ -184,12 +189,14 @@ class MeasureSpec:
     """How much to measure. None of it changes a single generation, so none of it is part of a cell's identity.
 
     `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
-    draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `chunk` prompts an item.
+    draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `studied_prompts` (maybe more
+    than `prompts`) show what stale distributions and the order model foretell (0: no study); `chunk` prompts an item.
     """
 
     prompts: int = 16
     timed_prompts: int = 3
     repeats: int = 3
+    studied_prompts: int = 0
     chunk: int = 8
 
     def __post_init__(self) -> None:
@@ -199,6 +206,8 @@ class MeasureSpec:
         check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
         object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
         check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
+        allowed = f"a whole number from 0 (no study) to {MAX_PROMPTS}"
+        check(0 <= self.studied_prompts <= MAX_PROMPTS, "measure.studied_prompts", self.studied_prompts, allowed)
         check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
 
 

@@ -38,7 +38,8 @@ def _rows(what: str) -> Iterator[tuple[str, str]]:
             yield (f"{name}:PATH" if task.needs_path else name), task.summary
     elif what == "drafters":
         for name, drafter in catalog.DRAFTERS.items():
-            yield name, drafter.summary + (f"; options: {', '.join(drafter.uses)}" if drafter.uses else "")
+            bound = "a bound, no method: " if drafter.oracle else ""
+            yield name, bound + drafter.summary + (f"; options: {', '.join(drafter.uses)}" if drafter.uses else "")
     elif what == "settings":
         for name, path in settings_there_are().items():
             yield name, path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")

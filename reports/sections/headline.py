@@ -12,6 +12,7 @@ from sweeps.statistics import Estimate
 
 MOST_ROWS = 1200
 FOLD_FROM = 6
+BOUNDS = " (bound): an oracle, which was told the target's real future; no method, and never bold."
 
 HEADS = (
     Head(name="Method", number=False),
@@ -51,7 +52,8 @@ def info(frames: Frames) -> SectionInfo:
         title="Results",
         lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts. Bold: better than "
         "every rival at the same budget, beyond its interval. A throughput ratio is of runs side by side, not "
-        "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality).",
+        "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality)."
+        + (BOUNDS if any(result.cell.drafter.oracle for result in frames.results) else ""),
         groups=tuple(groups),
         cuts=cuts,
     )

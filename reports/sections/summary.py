@@ -48,7 +48,9 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
                 f"{count(ties, 'generation')} differ from draft-free at a near-tie: the claim does not hold there.",
             )
         )
-    for kind, n in Counter(alarm.kind for result in results for alarm in result.alarms).most_common():
+    alarms = [alarm for result in results for alarm in result.alarms]
+    alarms += [alarm for study in frames.studies for alarm in study.alarms]
+    for kind, n in Counter(alarm.kind for alarm in alarms).most_common():
         lines.append(("alarm", f"{kind}: {count(n, 'time')}."))
     if frames.problems:
         lines.append(("alarm", f"{count(len(frames.problems), 'file')} under results/ could not be used."))
@@ -79,7 +81,10 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
         )
     elif compared:
         lines.append(("note", f"Identical to draft-free, token by token: {identical:,} of {compared:,}."))
-    if not (failed or missing or untimed):
+    unstudied = sum(study.n_failed + study.n_missing for study in frames.studies)
+    if unstudied:
+        lines.append(("warning", f"{count(unstudied, 'prompt')} of the order study failed or not studied yet."))
+    if not (failed or missing or untimed or unstudied):
         lines.append(("good", f"All {count(len(results), 'cell')} are complete."))
     return lines
 
@@ -93,13 +98,15 @@ def facts(frames: Frames) -> tuple[tuple[str, str], ...]:
         return ", ".join(visible(name, 80) for name in dict.fromkeys(values))
 
     drafting = [cell for cell in cells if not cell.is_baseline]
+    bounds = [cell for cell in drafting if cell.drafter.oracle]
     timed = sum(result.throughput.ratio.n for result in results)
     return (
         ("Sweep", visible(frames.spec.name)),
         ("Cells", f"{len(drafting):,} with drafts, {len(cells) - len(drafting):,} draft-free"),
         ("Targets", names([cell.target.name for cell in cells])),
         ("Tasks", names([cell.task.name for cell in cells])),
-        ("Drafters", names([cell.drafter.name for cell in drafting])),
+        ("Drafters", names([cell.drafter.name for cell in drafting if not cell.drafter.oracle])),
+        *((("Bounds", names([f"{cell.drafter.name}{cell.drafter.mark}" for cell in bounds])),) if bounds else ()),
         ("Budgets", ", ".join(str(budget) for budget in sorted({cell.drafter.budget for cell in drafting}))),
         ("Temperatures", ", ".join(f"{value:g}" for value in sorted({cell.decode.temperature for cell in cells}))),
         ("Prompts", f"{sum(result.n for result in results):,} decoded, {timed:,} also timed"),
@@ -115,7 +122,8 @@ def findings(frames: Frames, labels: Labels) -> list[tuple[Level, str]]:
     for setting, results in labels.by_setting(frames.results):
         for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
             here = [r for r in results if labels.task[r.cell_id] == task and not r.cell.is_baseline]
-            sound = [result for result in here if result.claim_holds is not False and not result.alarms]
+            methods = [result for result in here if not result.cell.drafter.oracle]
+            sound = [result for result in methods if result.claim_holds is not False and not result.alarms]
             fewest = max(sound, key=lambda r: r.nfe_reduction.value or 0, default=None)
             timed = [result for result in sound if result.throughput.ratio.value and not result.throughput.doubts]
             fastest = max(timed, key=lambda r: r.throughput.ratio.value or 0, default=None)
