@@ -16,6 +16,7 @@ from orchestrator.commands.listing import listing
 from orchestrator.commands.outputs import export, report, sync
 from orchestrator.commands.plan import plan
 from orchestrator.commands.run import run
+from orchestrator.commands.study import study
 from orchestrator.commands.train import train
 
 DEFECT, BAD_INPUT, INTERRUPTED = 70, 2, 130
@@ -28,7 +29,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, run, report, export, sync, listing, decode, train, doctor):
+for command in (plan, run, report, export, sync, listing, decode, train, study, doctor):
     cli.add_command(command)
 
 

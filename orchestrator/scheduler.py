@@ -15,7 +15,7 @@ from sweeps.records import ItemKind, WorkItem
 Clock = Callable[[], float]
 State = Literal["queued", "running", "done", "failed", "left"]
 Verdict = Literal["store", "retry", "give_up", "drop"]
-KIND_ORDER: dict[ItemKind, int] = {"trace": 0, "decode": 1, "timing": 2}
+KIND_ORDER: dict[ItemKind, int] = {"trace": 0, "decode": 1, "study": 2, "timing": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class _Task:
 
     @property
     def rank(self) -> tuple[int, bool, int, int]:
-        """Least first: tried before (a poison item is settled soon), baselines, decoding before timing, plan order."""
+        """Least first: tried before (poison is settled soon), baselines, decoding first, timing last, plan order."""
         return -self.attempt, not self.place.baseline, KIND_ORDER[self.item.kind], self.order
 
 

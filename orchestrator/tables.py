@@ -20,6 +20,11 @@ def built_in_tables() -> Tables:
     )
 
 
+def ordering() -> frozenset[str]:
+    """The drafter kinds that have an order model: what a study looks at."""
+    return frozenset(name for name, entry in catalog.DRAFTERS.items() if entry.artifact == "order_model")
+
+
 def _artifact(kind: str) -> ArtifactKind | None:
     """What a drafter needs, as planning names it."""
     entry = catalog.ARTIFACTS.get(kind)

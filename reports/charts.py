@@ -22,6 +22,7 @@ WIDTHS = (520, 400, 270)
 HEIGHT = 220
 NEUTRAL = "#808080"
 SPREAD = 0.2
+SMALL = 22
 
 
 def svg(chart: Chart) -> str:
@@ -34,7 +35,8 @@ def svg(chart: Chart) -> str:
 def picture(chart: Chart) -> dict[str, Any]:
     """The Vega-Lite specification of a chart."""
     facets = list(dict.fromkeys(point.facet for point in chart.points))
-    layers = alt.layer(*(lines(chart) if chart.shape == "lines" else dots(chart)))
+    drawn = {"lines": lines, "bands": bands, "dots": dots}[chart.shape]
+    layers = alt.layer(*drawn(chart))
     size = {"width": WIDTHS[min(len(facets), COLUMNS) - 1], "height": height(chart)}
     header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold")
     faceted = layers.properties(**size).facet(
@@ -65,6 +67,21 @@ def lines(chart: Chart) -> list[alt.Chart]:
     return [stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
 
 
+def bands(chart: Chart) -> list[alt.Chart]:
+    """Layers over a numeric x with many places: intervals as shades behind thin lines, marks small."""
+    axis = alt.Axis(grid=False, tickMinStep=1)
+    x = alt.X("place:Q", title=chart.x, axis=axis, scale=alt.Scale(nice=False, padding=6))
+    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
+    order = used(chart)
+    dash = alt.StrokeDash(
+        "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
+    )
+    shade = alt.Chart().mark_area(opacity=0.18, line=False, aria=False)
+    shade = shade.encode(x=x, y=alt.Y("low:Q", title=chart.y), y2="high:Q", color=colour(chart))
+    stroke = alt.Chart().mark_line(strokeWidth=1.5, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
+    return [shade, stroke, *rule(chart, "y"), marks(chart, size=SMALL).encode(x=x, y=y)]
+
+
 def dots(chart: Chart) -> list[alt.Chart]:
     """Layers by series: the rule, whiskers and marks."""
     y = alt.Y("series:N", sort=used(chart), title=None, axis=alt.Axis(labelLimit=220))
@@ -73,11 +90,11 @@ def dots(chart: Chart) -> list[alt.Chart]:
     return [whisker, *rule(chart, "x"), marks(chart).encode(x=x, y=y)]
 
 
-def marks(chart: Chart) -> alt.Chart:
+def marks(chart: Chart, size: int = 70) -> alt.Chart:
     """The marks, each with its numbers as its name."""
     order = used(chart)
     shape = alt.Shape("series:N", sort=order, title=None, scale=alt.Scale(domain=order, range=cycle(SHAPES, chart)))
-    base = alt.Chart().mark_point(filled=True, size=70, opacity=1)
+    base = alt.Chart().mark_point(filled=True, size=size, opacity=1)
     return base.encode(color=colour(chart), shape=shape, description="name:N")
 
 
@@ -92,7 +109,7 @@ def rule(chart: Chart, axis: str) -> list[alt.Chart]:
 def colour(chart: Chart) -> alt.Color:
     """Colour by series, the same in every chart of a page."""
     order = used(chart)
-    legend = alt.Legend(orient="top", title=None, labelLimit=260) if chart.shape == "lines" else None
+    legend = alt.Legend(orient="top", title=None, labelLimit=260) if chart.shape != "dots" else None
     return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
 
 
@@ -109,11 +126,13 @@ def cycle(styles: tuple[Any, ...], chart: Chart) -> list[Any]:
 
 def height(chart: Chart) -> int:
     """Height of a panel in pixels."""
-    return HEIGHT if chart.shape == "lines" else 26 * len(used(chart)) + 10
+    return HEIGHT if chart.shape != "dots" else 26 * len(used(chart)) + 10
 
 
 def rows(chart: Chart) -> list[dict[str, Any]]:
     """The points as rows of data. Marks at one x stand side by side, so that whiskers do not cover each other."""
+    if chart.shape == "bands":
+        return [{**values(chart, point), "place": point.x} for point in chart.points]
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
     spread = SPREAD if any(point.low is not None for point in chart.points) else 0.0
     step = spread / max(1, len(order) - 1)
@@ -132,7 +151,7 @@ def values(chart: Chart, point: Point) -> dict[str, Any]:
     ends = (point.low, point.high) if has_interval else (point.y, point.y)
     x = int(point.x) if point.x == int(point.x) else point.x
     span = f", {number(point.low, chart.digits)} to {number(point.high, chart.digits)}" if has_interval else ""
-    where = f"{chart.x} {x}" if chart.shape == "lines" else chart.y
+    where = f"{chart.x} {x}" if chart.shape != "dots" else chart.y
     name = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}"
     row = {"facet": point.facet, "series": point.series, "x": x, "y": point.y, "low": ends[0], "high": ends[1]}
     return {**row, "name": name}

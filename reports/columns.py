@@ -7,12 +7,14 @@ documented, and a documented column exists.
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sweeps.study import TOPS
+
 Kind = Literal["text", "int", "float", "bool"]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `path` is a chain of attributes from a row object; None anywhere on it gives None."""
+    """One column. `path` is a chain of attributes (or places in a tuple) from a row; None anywhere on it gives None."""
 
     name: str
     kind: Kind
@@ -26,7 +28,7 @@ class Column:
         for name in self.path.split("."):
             if value is None:
                 return None
-            value = getattr(value, name)
+            value = value[int(name)] if name.isdigit() else getattr(value, name)
         return ("; ".join(value) or None) if isinstance(value, tuple) else value
 
 
@@ -44,6 +46,7 @@ AXES = (
     Column("target", "text", "", "name of the target model", "cell.target.name"),
     Column("task", "text", "", "name of the task", "cell.task.name"),
     Column("drafter", "text", "", "name of the drafter; none is draft-free decoding", "cell.drafter.name"),
+    Column("bound", "bool", "", "an oracle that knows the target's future: a bound, no method", "cell.drafter.oracle"),
     Column("budget", "int", "states", "D, draft states verified beside the root", "cell.drafter.budget"),
     Column("gamma", "float", "mass", "mass floor: lighter drafts are not verified", "cell.drafter.gamma"),
     Column("temperature", "float", "", "sampling temperature", "cell.decode.temperature"),
@@ -100,6 +103,11 @@ CELL_COLUMNS = (
     Column("n_bugs", "int", "prompts", "mismatches at a margin that rounding cannot explain", "identity.bugs"),
     Column("claim_holds", "bool", "", "a promise of identity was kept; empty: none made or checked", "claim_holds"),
     Column("n_alarms", "int", "", "counts that contradict each other", "n_alarms"),
+    Column("studied_commits", "int", "commits", "asked for in the study of its order model, one ahead", "study.asked"),
+    *estimate("study_token_argmax", "share", "of these, the token is the stale argmax", "study.argmax"),
+    *estimate("study_token_drawn", "share", "of these, the token is the stale draw", "study.drawn"),
+    *estimate("study_position_confidence", "share", "of these, at the surest stale position", "study.by_confidence"),
+    *estimate("study_position_model", "share", "of these, where the order model says", "study.by_model"),
     Column("finished_at", "float", "s", "end of the last item, seconds since 1970", "finished_at"),
     Column("resamples", "int", "", "bootstrap resamples behind the intervals", "resamples"),
     Column("bootstrap_seed", "int", "", "seed of the bootstrap", "bootstrap_seed"),
@@ -134,6 +142,30 @@ PROMPT_COLUMNS = (
     Column("failure_type", "text", "", "type of the failure", "failure.type"),
     Column("failure", "text", "", "message of the failure", "failure.message"),
     Column("text", "text", "", "decoded output", "generation.text"),
+)
+
+
+STUDY_AXES = tuple(column for column in AXES if column.name not in ("drafter", "bound", "budget", "gamma"))
+STUDY_COLUMNS = (
+    *(Column(c.name, c.kind, c.unit, c.meaning, f"study.{c.path}") for c in STUDY_AXES),
+    Column("order_model", "text", "", "digest of the order model", "study.cell.drafter.digest"),
+    Column("look_ahead", "int", "commits", "k: how many commits behind the stale state", "shares.look_ahead"),
+    Column("commit_index", "int", "commits", "place of the commit in its block, from 0; empty: all", "shares.index"),
+    Column("n_studied", "int", "prompts", "prompts studied", "study.n"),
+    Column("n", "int", "prompts", "of these, with such a commit", "shares.by_model.n"),
+    Column("asked", "int", "commits", "commits with a choice of positions", "shares.asked"),
+    *(
+        column
+        for place, top in enumerate(TOPS)
+        for column in estimate(
+            f"token_top_{top}", "share", f"token is in the stale top {top}", f"shares.in_top.{place}"
+        )
+    ),
+    *estimate("token_drawn", "share", "token is the stale draw", "shares.drawn"),
+    *estimate("position_confidence", "share", "position is the surest stale one", "shares.by_confidence"),
+    *estimate("position_model", "share", "position is the order model's choice", "shares.by_model"),
+    *estimate("error_ratio", "ratio", "wrong positions, model over confidence, paired", "shares.error_ratio"),
+    Column("how", "text", "", "how the numbers were got", "shares.how"),
 )
 
 

@@ -1,6 +1,7 @@
-"""Rows for pandas users: one a cell or one a prompt, as CSV, JSON or Parquet, with the columns of `reports.columns`.
+"""Rows for pandas users, one a cell, a prompt or a part of an order study: as CSV, JSON or Parquet.
 
-Undefined is an empty field in CSV, null in JSON and Parquet; never NaN or infinity.
+The columns are those of `reports.columns`. Undefined is an empty field in CSV, null in JSON and Parquet; never NaN or
+infinity.
 """
 
 import csv
@@ -11,13 +12,14 @@ from typing import Literal, get_args
 import msgspec
 import pandas as pd
 
-from reports.frames import load
+from reports.frames import Frames, load
 from sweeps.store import atomic_write
 
 Format = Literal["csv", "json", "parquet"]
+Rows = Literal["cells", "prompts", "study"]
 
 
-def export(run_dir: Path, *, prompts: bool = False, format: Format = "csv", out: Path) -> Path:
+def export(run_dir: Path, *, rows: Rows = "cells", format: Format = "csv", out: Path) -> Path:
     """Write the rows of a run to `out` and return it.
 
     A file appears wholly or not at all; a link is followed, and a pipe or device is written to.
@@ -26,14 +28,18 @@ def export(run_dir: Path, *, prompts: bool = False, format: Format = "csv", out:
     """
     if format not in get_args(Format):
         raise ValueError(f"format is {format!r}: allowed is {' | '.join(get_args(Format))}")
-    frames = load(run_dir)
-    data = encoded(frames.prompts if prompts else frames.cells, format)
+    data = encoded(chosen(load(run_dir), rows), format)
     if out.exists() and not out.is_file():
         with out.open("wb") as stream:
             stream.write(data)
     else:
         atomic_write(out.resolve(), data)
     return out
+
+
+def chosen(frames: Frames, rows: Rows) -> pd.DataFrame:
+    """The frame that holds the rows asked for."""
+    return {"cells": frames.cells, "prompts": frames.prompts, "study": frames.study_rows}[rows]
 
 
 def encoded(frame: pd.DataFrame, format: Format) -> bytes:

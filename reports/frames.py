@@ -11,11 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, Column
-from reports.rows import prompt_rows
+from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, Column
+from reports.rows import StudyRow, prompt_rows
 from sweeps.aggregate import CellResult, aggregate_all, wanted_rows
 from sweeps.belongs import History, read_history, read_jobs, read_spec
 from sweeps.merge import NO_ROWS, CellRows, merge_all
+from sweeps.order_study import OrderStudy, order_studies
 from sweeps.results import Problem, load_results
 from sweeps.spec import SweepSpec
 from sweeps.store import RunDir
@@ -25,7 +26,7 @@ DTYPES: dict[str, Any] = {"text": "object", "int": "Int64", "float": "Float64", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """A run, read: `results` in the order of the plan, `rows` by cell id, and the two frames made of them."""
+    """A run, read: `results` and `studies` in the order of the plan, `rows` by cell id, and frames made of them."""
 
     spec: SweepSpec
     history: History
@@ -34,6 +35,8 @@ class Frames:
     problems: tuple[Problem, ...]
     cells: pd.DataFrame
     prompts: pd.DataFrame
+    studies: tuple[OrderStudy, ...]
+    study_rows: pd.DataFrame
 
     def baseline_rows(self, result: CellResult) -> CellRows:
         """The rows of a cell's draft-free cell."""
@@ -48,7 +51,8 @@ def load(run_dir: Path) -> Frames:
     jobs = read_jobs(run)
     rows = wanted_rows(jobs, merge_all(loaded.results))
     results = aggregate_all(jobs, rows)
-    return frames_of(read_spec(run), history, results, rows, tuple(loaded.problems))
+    studies = tuple(order_studies(jobs, rows).values())
+    return frames_of(read_spec(run), history, results, rows, tuple(loaded.problems), studies)
 
 
 def frames_of(
@@ -57,6 +61,7 @@ def frames_of(
     results: tuple[CellResult, ...],
     rows: dict[str, CellRows],
     problems: tuple[Problem, ...] = (),
+    studies: tuple[OrderStudy, ...] = (),
 ) -> Frames:
     """The frames of results and rows that are at hand."""
     of_cell = ((result, rows.get(result.cell_id, NO_ROWS)) for result in results)
@@ -69,6 +74,10 @@ def frames_of(
         problems=problems,
         cells=frame(CELL_COLUMNS, results),
         prompts=frame(PROMPT_COLUMNS, prompts),
+        studies=studies,
+        study_rows=frame(
+            STUDY_COLUMNS, (StudyRow(study=study, shares=shares) for study in studies for shares in study.shares)
+        ),
     )
 
 

@@ -60,21 +60,23 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture of points: `lines` over an ordered x, or `dots` by series. `baseline` draws a rule (a ratio of 1).
+    """A picture of points: `lines` over an ordered x, `bands` over a numeric one (intervals as shades, for many x), or
+    `dots` by series. `baseline` draws a rule (a ratio of 1).
 
-    `zero` makes the value axis begin at 0, as shares should.
+    `zero` makes the value axis begin at 0, as shares should; `of` says what a series is, above its names.
     """
 
     title: str
     x: str
     y: str
     points: tuple[Point, ...]
-    shape: Literal["lines", "dots"]
+    shape: Literal["lines", "bands", "dots"]
     series: tuple[str, ...]
     facet: str = "task"
     baseline: float | None = None
     digits: int = 2
     zero: bool = False
+    of: str = "Method"
     kind: Literal["chart"] = "chart"
 
 

@@ -13,13 +13,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import charts
-from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, documentation
+from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, documentation
 from reports.export import encoded
 from reports.frames import Frames, load
 from reports.model import Chart, Head, SectionInfo, Table, Value
 from reports.sections import SECTIONS
 from reports.text import DASH, number, visible
 from sweeps.store import RunDir, atomic_write
+
+STUDY_FILE = "order_study.csv"
 
 
 def render(run_dir: Path) -> Path:
@@ -30,6 +32,11 @@ def render(run_dir: Path) -> Path:
     atomic_write(data / "cells.csv", encoded(frames.cells, "csv"))
     atomic_write(data / "prompts.csv", encoded(frames.prompts, "csv"))
     columns = f"# cells.csv\n\n{documentation(CELL_COLUMNS)}\n\n# prompts.csv\n\n{documentation(PROMPT_COLUMNS)}\n"
+    if frames.studies:
+        atomic_write(data / STUDY_FILE, encoded(frames.study_rows, "csv"))
+        columns += f"\n# {STUDY_FILE}\n\n{documentation(STUDY_COLUMNS)}\n"
+    else:
+        (data / STUDY_FILE).unlink(missing_ok=True)  # of a sweep that was studied before it was edited
     atomic_write(data / "columns.md", columns.encode())
     atomic_write(run.report, page(frames).encode())
     return run.report
@@ -72,14 +79,14 @@ def environment() -> Environment:
 
 def numbers(chart: Chart) -> Table:
     """The numbers of a chart as a table."""
-    heads = [Head(name=chart.facet, number=False), Head(name="Method", number=False)]
-    heads += [Head(name=chart.x)] if chart.shape == "lines" else []
+    heads = [Head(name=chart.facet, number=False), Head(name=chart.of, number=False)]
+    heads += [Head(name=chart.x)] if chart.shape != "dots" else []
     heads += [Head(name=chart.y), Head(name="95 % interval")]
     rows = []
     for point in chart.points:
         low, high = number(point.low, chart.digits), number(point.high, chart.digits)
         span = DASH if point.low is None or point.high is None else f"{low} {DASH} {high}"
-        place = [f"{point.x:g}"] if chart.shape == "lines" else []
+        place = [f"{point.x:g}"] if chart.shape != "dots" else []
         texts = [point.facet, point.series, *place, number(point.y, chart.digits), span]
         rows.append(tuple(Value(text) for text in texts))
     return Table(caption=f"Numbers: {chart.title}", heads=tuple(heads), groups=(("", tuple(rows)),))

@@ -1,4 +1,4 @@
-"""Row objects behind exported rows: one a prompt of a cell, whether it was decoded, failed or never ran."""
+"""Row objects behind exported rows: a prompt of a cell (decoded, failed or never run), a part of an order study."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 from sweeps.identity import Mismatch
 from sweeps.merge import CellRows
+from sweeps.order_study import OrderStudy, StudyShares
 from sweeps.records import Failure, GenerationRecord, TimingRecord
 
 
@@ -64,6 +65,14 @@ class PromptRow:
     def seconds_draft_free(self) -> float | None:
         """Median seconds of draft-free decoding."""
         return median(self.timing.baseline_seconds) if self.timing and self.timing.baseline_seconds else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRow:
+    """One look-ahead of one observation study, as a whole or at one commit index."""
+
+    study: OrderStudy
+    shares: StudyShares
 
 
 def prompt_rows(result: CellResult, rows: CellRows, baseline: CellRows) -> Iterator[PromptRow]:

@@ -14,8 +14,10 @@ from sweeps.claims import claim_of
 from sweeps.identity import Identity, compare
 from sweeps.laws import count_alarms
 from sweeps.merge import NO_ROWS, Alarm, CellRows
+from sweeps.order_study import StudyShares, order_studies
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
+from sweeps.study import is_study, study_cell
 from sweeps.timings import Throughput, draft_free_throughput, throughput
 from sweeps.todo import Job
 
@@ -29,7 +31,8 @@ class CellResult:
     `n` prompts have a generation, `n_failed` failed, `n_missing` have neither, of `n_expected`. `nfe_draft_free`
     and `nfe_reduction` (mean draft-free NFE over mean NFE) are over the prompts that both sides have.
     `accepted_histogram[a]` counts rounds whose walk took a draft states. `claim_holds` is None where nothing is
-    promised or nothing was compared.
+    promised or nothing was compared. `study` is the observation study of the cell's order model, one commit ahead (None
+    where there is none).
     """
 
     cell: Cell
@@ -58,6 +61,7 @@ class CellResult:
     throughput: Throughput
     alarms: tuple[Alarm, ...]
     finished_at: float | None
+    study: StudyShares | None = None
     resamples: int = RESAMPLES
     bootstrap_seed: int = BOOTSTRAP_SEED
 
@@ -114,12 +118,14 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
 
 
 def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[CellResult, ...]:
-    """One result a job, in the jobs' order; a job without any stored row has n = 0 and undefined numbers.
+    """One result a job that decodes, in order; a job without any stored row has n = 0 and undefined numbers.
 
     A draft-free cell that was only timed beside its variants takes its tokens a second from there.
     """
     jobs = tuple(jobs)
     rows = wanted_rows(jobs, rows)
+    studies = order_studies(jobs, rows)
+    jobs = tuple(job for job in jobs if not is_study(job.cell))
     beside: dict[str, list[Mapping[int, TimingRecord]]] = defaultdict(list)
     for job in jobs:
         if not job.cell.is_baseline:
@@ -130,14 +136,15 @@ def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[Ce
         result = aggregate(job, own, rows.get(base_id, NO_ROWS))
         if job.cell.is_baseline and not own.timings:
             result = replace(result, throughput=draft_free_throughput(beside[base_id], own.generations))
-        results.append(result)
+        study = studies.get(study_cell(job.cell).cell_id) if job.cell.drafter.digest else None
+        results.append(replace(result, study=study.at(1) if study else None))
     return tuple(results)
 
 
 def wanted_rows(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> dict[str, CellRows]:
     """The rows that the jobs ask for, by cell id; what else is stored stays on disk and enters no number."""
     asked = ((job, rows[job.cell_id]) for job in jobs if job.cell_id in rows)
-    return {job.cell_id: stored.within(job.prompts, job.timed_prompts) for job, stored in asked}
+    return {job.cell_id: stored.within(job.prompts, job.timed_prompts, job.studied_prompts) for job, stored in asked}
 
 
 def holds(identity: Identity, alarms: tuple[Alarm, ...]) -> bool | None:

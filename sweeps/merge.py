@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sweeps.records import Counters, Failure, GenerationRecord, ItemKind, ItemResult, Provenance, TimingRecord
+from sweeps.study import StudyRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRows:
-    """What is stored of a cell: one generation and one timing a prompt index, and failures that were not made good.
+    """What is stored of a cell: at most one row of each kind a prompt index, and failures that were not made good.
 
     A failure of a whole item stands for each of its prompts. `finished_at` is the wall-clock time (seconds since 1970)
     at which the last item ended.
@@ -30,6 +31,7 @@ class CellRows:
 
     generations: dict[int, GenerationRecord] = field(default_factory=dict)
     timings: dict[int, TimingRecord] = field(default_factory=dict)
+    studies: dict[int, StudyRecord] = field(default_factory=dict)
     failures: dict[tuple[ItemKind, int], Failure] = field(default_factory=dict)
     alarms: tuple[Alarm, ...] = ()
     finished_at: float = 0.0
@@ -39,13 +41,14 @@ class CellRows:
         """Prompts that have a failure of this kind and no row."""
         return {index for of_kind, index in self.failures if of_kind == kind}
 
-    def within(self, prompts: int, timed_prompts: int) -> "CellRows":
-        """Only the rows of the first `prompts` decoded and `timed_prompts` timed prompts; alarms stay."""
-        most = {"decode": prompts, "timing": timed_prompts}
+    def within(self, prompts: int, timed_prompts: int, studied_prompts: int = 0) -> "CellRows":
+        """Only the rows of the first prompts that are asked for, by kind; alarms stay."""
+        most = {"decode": prompts, "timing": timed_prompts, "study": studied_prompts}
         return replace(
             self,
             generations={index: row for index, row in self.generations.items() if index < prompts},
             timings={index: row for index, row in self.timings.items() if index < timed_prompts},
+            studies={index: row for index, row in self.studies.items() if index < studied_prompts},
             failures={key: failure for key, failure in self.failures.items() if key[1] < most.get(key[0], 0)},
         )
 
@@ -65,6 +68,7 @@ def merge(results: Iterable[ItemResult]) -> CellRows:
     """Merge the results of one cell. Of two timings of a prompt the one with more repeats stands."""
     generations: dict[int, GenerationRecord] = {}
     timings: dict[int, TimingRecord] = {}
+    studies: dict[int, StudyRecord] = {}
     failures: dict[tuple[ItemKind, int], Failure] = {}
     alarms: list[Alarm] = []
     provenances: list[Provenance] = []
@@ -79,13 +83,19 @@ def merge(results: Iterable[ItemResult]) -> CellRows:
             known = timings.setdefault(timing.prompt_index, timing)
             if len(timing.variant_seconds) > len(known.variant_seconds):
                 timings[timing.prompt_index] = timing
+        for study in result.studies:
+            if studies.setdefault(study.prompt_index, study) != study:
+                kind, message = "study differs between repeats", f"prompt {study.prompt_index} was studied twice"
+                alarms.append(Alarm(kind=kind, message=f"{message} with different counts", prompt_id=study.prompt_id))
         for failure in result.failures:
             whole = range(result.first, result.last) if failure.prompt_index < 0 else (failure.prompt_index,)
             failures.update(((result.kind, index), failure) for index in whole)
     good = {("decode", index) for index in generations} | {("timing", index) for index in timings}
+    good |= {("study", index) for index in studies}
     return CellRows(
         generations=dict(sorted(generations.items())),
         timings=dict(sorted(timings.items())),
+        studies=dict(sorted(studies.items())),
         failures={key: failure for key, failure in sorted(failures.items()) if key not in good},
         alarms=tuple(alarms),
         finished_at=finished_at,

@@ -7,18 +7,22 @@ extra key/value passes are counted apart. Times are seconds of a monotonic clock
 from dataclasses import dataclass
 from typing import Literal
 
+from sweeps.study import StudyRecord
+
 FinishReason = Literal["stop", "length"]
 FailureKind = Literal["deterministic", "infrastructure"]
-ItemKind = Literal["decode", "timing", "trace"]
+ItemKind = Literal["decode", "timing", "trace", "study"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What one generation cost.
 
-    `accepted[r]` is the number of draft states on round r's walk and `drafted[r]` the number verified beside the root;
-    a round is one forward, so both have `nfe` entries. `positions` counts token positions forwarded (block copies and
-    pending filled blocks, without prefill).
+    `accepted[r]` is the number of draft states on round r's walk and `drafted[r]` the number verified beside the root.
+    A round is one forward; `recomputes` counts the forwards of single states whose verdict was too close to be relied
+    on (`verify_margin`), which are in `nfe` as well: nfe = rounds + recomputes, and both tuples have an entry a round.
+    `positions` counts token positions forwarded (block copies and pending filled blocks, without prefill). `merged`
+    counts orders that led to a draft state already found, `trimmed` drafts found and then not verified (`cost`).
     """
 
     nfe: int
@@ -30,11 +34,19 @@ class Counters:
     drafted: tuple[int, ...]
     merged: int
     drafter_calls: int
+    recomputes: int = 0
+    trimmed: int = 0
 
     def __post_init__(self) -> None:
-        if not (len(self.accepted) == len(self.drafted) == self.nfe):
+        if not (len(self.accepted) == len(self.drafted) == self.rounds):
             rows = f"{len(self.accepted)} accepted, {len(self.drafted)} drafted"
-            raise ValueError(f"counters: {rows} rounds for nfe {self.nfe}: all three must agree")
+            more = f" with {self.recomputes} recomputes" if self.recomputes else ""
+            raise ValueError(f"counters: {rows} rounds for nfe {self.nfe}{more}: all three must agree")
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds: forwards that made progress (recomputes make none)."""
+        return self.nfe - self.recomputes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +54,9 @@ class GenerationRecord:
     """One prompt, decoded once.
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
-    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` the lesser
-    of two gaps: log-odds between the best and second best position, and between the best and second best token score
-    (an infinite gap, where there was no rival, is stored as None). `pieces[i]` is the text of output token i decoded
+    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` how
+    far the nearest other commit was: the lesser of two gaps, log-odds between the best and second best position, and
+    between the best and second best token score (an infinite gap, where there was no rival, is stored as None). `pieces[i]` is the text of output token i decoded
     alone, for display only; it may be left empty.
     """
 
@@ -111,7 +123,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed or traced (draft-free)."""
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, traced or studied (draft-free)."""
 
     item_id: str
     cell_id: str
@@ -136,6 +148,7 @@ class ItemResult:
     generations: tuple[GenerationRecord, ...] = ()
     timings: tuple[TimingRecord, ...] = ()
     traces: tuple[bytes, ...] = ()
+    studies: tuple[StudyRecord, ...] = ()
     failures: tuple[Failure, ...] = ()
     seconds: float = 0.0
     load_seconds: float = 0.0

@@ -5,14 +5,15 @@ left is a `Problem`, which the driver moves aside and runs again; a reader that 
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from sweeps.records import Failure, ItemKind, ItemResult, WorkItem
+from sweeps.records import Failure, GenerationRecord, ItemKind, ItemResult, TimingRecord, WorkItem
 from sweeps.store import TEMPORARY, RunDir
+from sweeps.study import StudyRecord
 
 SCHEMA = 1
 
@@ -134,9 +135,9 @@ def check_result(item: WorkItem, result: ItemResult) -> None:
 
 def check_rows(result: ItemResult) -> None:
     """Raise ValueError unless the rows cover the result's own prompt range, each prompt once."""
-    rows = {"decode": result.generations, "timing": result.timings, "trace": result.traces}
+    rows = {"decode": result.generations, "timing": result.timings, "study": result.studies, "trace": result.traces}
     stray = sum(len(of_kind) for kind, of_kind in rows.items() if kind != result.kind)
-    good = [row.prompt_index for row in (result.timings if result.kind == "timing" else result.generations)]
+    good = [row.prompt_index for row in rows_of(result)]
     failed = [failure.prompt_index for failure in result.failures]
     if failed == [-1] and not good and not stray:
         return
@@ -147,6 +148,13 @@ def check_rows(result: ItemResult) -> None:
     for row in result.timings:
         if len(row.variant_seconds) != len(row.baseline_seconds):
             raise ValueError(f"prompt {row.prompt_index}: unequal numbers of variant and baseline timings")
+
+
+def rows_of(result: ItemResult) -> Sequence[GenerationRecord | TimingRecord | StudyRecord]:
+    """The rows of the result's own kind (traces are no rows: they are files)."""
+    if result.kind == "timing":
+        return result.timings
+    return result.studies if result.kind == "study" else result.generations
 
 
 def verified(item: WorkItem, result: ItemResult) -> bytes:

@@ -133,9 +133,35 @@ def wilson(successes: int, n: int) -> Estimate:
     """Share of successes with Wilson's score interval (never outside [0, 1], defined at 0 and n successes)."""
     if n == 0:
         return undefined()
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     share = successes / n
+    low, high = wilson_ends(share, n, NormalDist().inv_cdf((1 + LEVEL) / 2))
+    return Estimate(value=share, low=low, high=high, n=n)
+
+
+def wilson_ends(share: float, n: float, z: float) -> tuple[float, float]:
+    """The ends of Wilson's score interval for a share of `n` (effective) trials, `z` standard errors wide."""
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low, high = (0.0 if successes == 0 else centre - half), (1.0 if successes == n else centre + half)
-    return Estimate(value=share, low=low, high=high, n=n)
+    return (0.0 if share == 0 else max(0.0, centre - half)), (1.0 if share == 1 else min(1.0, centre + half))
+
+
+def clustered_share(hits: Sequence[int], trials: Sequence[int]) -> Estimate:
+    """Share of `hits` in `trials`, both by prompt, where trials of one prompt are not independent.
+
+    Wilson's interval for the effective number of trials: that at which independent ones would vary as the prompts'
+    shares do (never more than there are; where nothing varies, the number of prompts), with Student's t for the normal
+    quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval.
+    """
+    assert len(hits) == len(trials), "one count of hits and one of trials a prompt"
+    pairs = [(hit, n) for hit, n in zip(hits, trials, strict=True) if n]
+    prompts, total = len(pairs), sum(n for _, n in pairs)
+    if not pairs:
+        return undefined()
+    share = sum(hit for hit, _ in pairs) / total
+    if prompts < 2:
+        return Estimate(value=share, low=None, high=None, n=prompts)
+    squares = math.fsum((hit - share * n) ** 2 for hit, n in pairs)
+    variance = squares * prompts / (prompts - 1) / total**2
+    effective = min(share * (1 - share) / variance, float(total)) if variance > 0 else float(prompts)
+    low, high = wilson_ends(share, effective, student_t_quantile((1 + LEVEL) / 2, prompts - 1))
+    return Estimate(value=share, low=low, high=high, n=prompts)

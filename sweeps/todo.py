@@ -4,20 +4,21 @@ A `Job` says how many prompts of a cell are wanted; `missing_items` turns the pr
 items. Item ids are a function of cell, kind and prompt range, so a larger prompt count adds items and changes none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweeps.cell import Cell
 from sweeps.records import ItemKind, WorkItem
 from sweeps.results import Coverage
 from sweeps.spec import MeasureSpec, SweepSpec, check
+from sweeps.study import study_cell
 
-KINDS: tuple[ItemKind, ...] = ("decode", "timing")  # traces are files of their own, no results of a run
+KINDS: tuple[ItemKind, ...] = ("decode", "timing", "study")  # traces are files of their own, no results of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One cell and how much of it is wanted: decoded and timed (`repeats` times each) prompts, from the first.
+    """One cell and how much of it is wanted: decoded, timed (`repeats` times each) and studied prompts, from the first.
 
     `cell_id` is filled in from the cell; a stored job whose id no longer is its cell's id is refused.
     """
@@ -26,19 +27,20 @@ class Job:
     prompts: int
     timed_prompts: int = 0
     repeats: int = 1
+    studied_prompts: int = 0
     cell_id: str = ""
 
     def __post_init__(self) -> None:
         actual = self.cell.cell_id
         check(self.cell_id in ("", actual), "cells.json: cell_id", self.cell_id, f"{actual} for this cell")
         object.__setattr__(self, "cell_id", actual)
-        for name in ("prompts", "timed_prompts"):
+        for name in ("prompts", "timed_prompts", "studied_prompts"):
             check(getattr(self, name) >= 0, f"job {actual}: {name}", getattr(self, name), "a whole number from 0")
         check(self.repeats >= 1, f"job {actual}: repeats", self.repeats, "a whole number from 1")
 
     def wanted(self, kind: ItemKind) -> int:
         """How many prompts of a kind."""
-        return {"decode": self.prompts, "timing": self.timed_prompts}.get(kind, 0)
+        return {"decode": self.prompts, "timing": self.timed_prompts, "study": self.studied_prompts}.get(kind, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,15 @@ class Plan:
         check(not shared, "resources.gpus", gpus, "a whole number when prompts are timed (measure.timed_prompts)")
 
 
-def jobs_of(cells: Iterable[Cell], measure: MeasureSpec) -> tuple[Job, ...]:
-    """One job a cell. A baseline is timed beside its variants; for itself only where it has none."""
+def jobs_of(cells: Iterable[Cell], measure: MeasureSpec, ordering: Collection[str] = ()) -> tuple[Job, ...]:
+    """One job a cell. A baseline is timed beside its variants; for itself only where it has none.
+
+    `ordering` are the drafter kinds that have an order model: each is studied once for each draft-free cell, in a job
+    of its own behind the others (`study_cell`).
+    """
     cells = tuple(cells)
     beside = {cell.baseline().cell_id for cell in cells if not cell.is_baseline}
-    return tuple(
+    jobs = tuple(
         Job(
             cell=cell,
             prompts=measure.prompts,
@@ -69,6 +75,11 @@ def jobs_of(cells: Iterable[Cell], measure: MeasureSpec) -> tuple[Job, ...]:
         )
         for cell in cells
     )
+    if not measure.studied_prompts:
+        return jobs
+    studied = [study_cell(cell) for cell in reversed(cells) if cell.drafter.kind in ordering]
+    by_id = {cell.cell_id: cell for cell in studied}  # of equal ones the first, in the order of the cells
+    return *jobs, *(Job(cell=by_id[id], prompts=0, studied_prompts=measure.studied_prompts) for id in reversed(by_id))
 
 
 def item_of(job: Job, kind: ItemKind, first: int, last: int) -> WorkItem:

@@ -24,7 +24,8 @@ def report(run: Path) -> None:
 
 @click.command()
 @run_argument
-@click.option("--prompts", is_flag=True, help="One row a prompt instead of one a cell.")
+@click.option("--prompts", "rows", flag_value="prompts", help="One row a prompt instead of one a cell.")
+@click.option("--study", "rows", flag_value="study", help="One row a look-ahead and commit index of the order study.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
 def export(run: Path, output: Path | None, **options: Any) -> None:
@@ -32,11 +33,12 @@ def export(run: Path, output: Path | None, **options: Any) -> None:
 
     The columns are described in RUN/report-data/columns.md, which the report brings along.
     """
-    from reports.export import encoded
+    from reports.export import chosen, encoded
     from reports.export import export as write
     from reports.frames import load
 
-    folder, prompts = existing_run(run).root, options["prompts"]
+    folder = existing_run(run).root
+    rows: Any = options["rows"] or "cells"
     output = None if output in STDOUT else output
     suffix = output.suffix.lstrip(".").lower() if output is not None else ""
     kind: Any = options["kind"] or suffix or "csv"
@@ -44,12 +46,12 @@ def export(run: Path, output: Path | None, **options: Any) -> None:
         allowed = ", ".join(f".{name}" for name in FORMATS)
         raise click.UsageError(f"-o {output}: no format .{suffix}: allowed are {allowed} (or say --format)")
     if output is not None:
-        click.echo(write(folder, prompts=prompts, format=kind, out=output))
+        click.echo(write(folder, rows=rows, format=kind, out=output))
         return
     if kind == "parquet":
         raise click.UsageError("parquet goes to a file: give -o FILE")
     frames = load(folder)
-    click.echo(encoded(frames.prompts if prompts else frames.cells, kind).decode(), nl=kind == "json")
+    click.echo(encoded(chosen(frames, rows), kind).decode(), nl=kind == "json")
 
 
 @click.command()

@@ -19,12 +19,15 @@ def info(frames: Frames) -> SectionInfo:
     ]
     tables = [latex.table(setting, results, labels) for setting, results in settings[:MOST_TABLES]]
     body = "\n\n".join(tables)
-    files = (
+    files = [
         ("report-data/cells.csv", f"{count(len(frames.cells), 'row')}, one a cell"),
         ("report-data/prompts.csv", f"{count(len(frames.prompts), 'row')}, one a prompt, with full texts"),
-        ("report-data/columns.md", "what each column means"),
-    )
-    parts: list[Part] = [Facts(rows=files)]
+    ]
+    if frames.studies:
+        rows = f"{count(len(frames.study_rows), 'row')}, one a look-ahead and commit index of the order study"
+        files.append(("report-data/order_study.csv", rows))
+    files.append(("report-data/columns.md", "what each column means"))
+    parts: list[Part] = [Facts(rows=tuple(files))]
     if tables:
         parts.append(Listing(title="LaTeX tables", text=f"{latex.note(body)}\n{body}", filename="results.tex"))
     more = len(settings) - MOST_TABLES

@@ -67,15 +67,13 @@ def failures(frames: Frames, labels: Labels) -> Table | None:
     """Failures grouped by reason, the most frequent first."""
     counted: Counter[tuple[str, str, str, str]] = Counter()
     where: dict[tuple[str, str, str, str], str] = {}
-    for result in frames.results:
-        for (kind, _), failure in frames.rows.get(result.cell_id, NO_ROWS).failures.items():
+    cells = [(result.cell_id, result.cell_id) for result in frames.results]
+    cells += [(study.cell_id, study.cell.baseline().cell_id) for study in frames.studies]  # shown as the draft-free one
+    for cell_id, shown in cells:
+        for (kind, _), failure in frames.rows.get(cell_id, NO_ROWS).failures.items():
             reason = (kind, failure.kind, visible(failure.type, 80), visible(failure.message))
             counted[reason] += 1
-            names = (
-                labels.setting[result.cell_id],
-                labels.task[result.cell_id],
-                labels.method[result.cell_id],
-            )
+            names = labels.setting[shown], labels.task[shown], labels.method[shown]
             where.setdefault(reason, f"{', '.join(names)}, prompt {visible(failure.prompt_id, 60)}")
     rows = tuple(
         (Value(str(n)), *(Value(text) for text in reason), Value(where[reason]))

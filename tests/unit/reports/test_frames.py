@@ -97,7 +97,7 @@ def test_all_formats_hold_the_same_rows(prompts, faulty, tmp_path):
     read = {"csv": pd.read_csv, "json": pd.read_json, "parquet": pd.read_parquet}
     frames = {}
     for name, reader in read.items():
-        path = export(run, prompts=prompts, format=name, out=tmp_path / f"rows.{name}")
+        path = export(run, rows="prompts" if prompts else "cells", format=name, out=tmp_path / f"rows.{name}")
         options = {"keep_default_na": False, "na_values": [""]} if name == "csv" else {}
         options |= {"dtype": False} if name == "json" else {}
         frames[name] = reader(path, **options)
@@ -128,7 +128,7 @@ def test_json_is_strict_and_undefined_is_null(tmp_path):
 def test_hostile_texts_come_back_exactly(tmp_path):
     cells = grid(tasks=("tiny-arith",), budgets=(4,), temperatures=(0.0,), mark=HOSTILE[0])
     made = sweep(cells, prompts=len(HOSTILE), faults=Faults(hostile=True))
-    path = export(made.write(tmp_path / "run"), prompts=True, format="json", out=tmp_path / "p.json")
+    path = export(made.write(tmp_path / "run"), rows="prompts", format="json", out=tmp_path / "p.json")
     rows = json.loads(path.read_text(encoding="utf-8"))
     assert [row["score_reason"] for row in rows[: len(HOSTILE)]] == list(HOSTILE)
     assert rows[0]["target"] == f"tiny-sdar{HOSTILE[0]}"
