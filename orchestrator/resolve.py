@@ -182,4 +182,9 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         facts = catalog.resolve(catalog.ARTIFACTS[kind].inspect)(str(Path(named).expanduser()))
     except (ValueError, OSError) as error:
         raise SweepError(f"drafter {drafter.name} for {target.name}: {' '.join(str(error).split())}") from None
-    return Artifact(path=str(facts.path.absolute()), digest=facts.digest, block_length=facts.block_length)
+    return Artifact(
+        path=str(facts.path.absolute()),
+        digest=facts.digest,
+        block_length=facts.block_length,
+        budget_max=getattr(facts, "budget_max", None),
+    )

@@ -24,11 +24,15 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """The order model, graph or the like that a drafter uses with a target (block length None: not made yet)."""
+    """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
+
+    `budget_max` is the largest budget it was made for (None: any).
+    """
 
     path: str
     digest: str
     block_length: int | None
+    budget_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +158,8 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
         return pair, f"no {noun} is known for {target}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
+    if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
+        return pair | {"budget": point["budget"]}, f"its {noun} is for budgets up to {artifact.budget_max}"
     return None
 
 

@@ -29,18 +29,25 @@ class TargetEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyEntry:
-    """An architecture: `loader` is `load(spec: TargetSpec, *, device: str) -> Target`."""
+    """An architecture: `loader` is `load(spec: TargetSpec, *, device: str) -> Target`.
+
+    `read` is `read(folder: Path) -> CheckpointConfig` (no torch). `caches` are the kinds of cache that its sessions can
+    keep, the default first; with cache `none` every forward is a whole one, which is exact too.
+    """
 
     loader: str
     exact_cache: bool
+    read: str = ""
+    caches: tuple[str, ...] = ("exact",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactEntry:
     """A kind of trained or calibrated file that drafters need, made by `command` for one target and block length.
 
-    `inspect` is `inspect(checkpoint: str) -> facts` (no torch) with `path`, `digest` and `block_length`; it raises
-    ValueError when `checkpoint` (a path, or a name of the zoo) is missing, foreign or altered.
+    `inspect` is `inspect(checkpoint: str) -> facts` (no torch) with `path`, `digest` and `block_length` (and
+    `budget_max`, where it was made for budgets up to one); it raises ValueError when `checkpoint` (a path, or a name of
+    the zoo) is missing, foreign or altered.
     """
 
     noun: str
@@ -74,8 +81,15 @@ class TaskEntry:
     needs_path: bool = False
 
 
+LOADER, WHOLE_CACHES = "workers.targets.load:load", ("dual", "prefix", "none")
+
 FAMILIES = {
-    "SDARForCausalLM": FamilyEntry(loader="workers.targets.sdar:load", exact_cache=True),
+    "SDARForCausalLM": FamilyEntry(loader=LOADER, read="workers.targets.sdar:read", exact_cache=True),
+    "LLaDA2MoeModelLM": FamilyEntry(loader=LOADER, read="workers.targets.llada2:read", exact_cache=True),
+    "LLaDAModelLM": FamilyEntry(
+        loader=LOADER, read="workers.targets.llada:read", exact_cache=False, caches=WHOLE_CACHES
+    ),
+    "DreamModel": FamilyEntry(loader=LOADER, read="workers.targets.dream:read", exact_cache=False, caches=WHOLE_CACHES),
 }
 
 TARGETS = {

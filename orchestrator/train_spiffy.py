@@ -1,0 +1,97 @@
+"""`spot train spiffy`: trajectories on the worker pool, then calibration of a draft graph in this process.
+
+Everything lies below one directory: `traces/` (kept: a second run collects only what is missing) and `graph/`, the
+graph with its card, which a drafter's `checkpoint` option may name. Equal trajectories give an equal file.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.collect import CollectProgress, collect_traces
+from orchestrator.pool import Pool
+from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
+from orchestrator.train_shared import TRACES, cells_of, check_collected, check_folder, target_spec, task_spec
+from sweeps.cell import Cell
+from sweeps.lock import RunLock
+from sweeps.records import Failure
+from sweeps.spec import DecodeSpec, check
+from sweeps.store import RunDir
+from workers.models.draft_graph import DraftGraph
+from workers.training.spiffy_recipe import SpiffyRecipe
+
+GRAPH = "graph"
+CHOICE = 3  # open positions of a block without which nothing can be drafted: one is known, one stays open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpiffyRequest:
+    """What to calibrate on: the first `prompts` of each task's train split, decoded draft-free at each temperature."""
+
+    target: str
+    tasks: tuple[str, ...]
+    temperatures: tuple[float, ...] = (0.0, 1.0)
+    prompts: int = 32
+    seed: int = 0
+    max_new_tokens: int = 128
+    block_length: int = 32
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "temperatures"):
+            values = getattr(self, name)
+            check(bool(values) and len(set(values)) == len(values), name, values, "one or more, each once")
+        for name, least in (("prompts", 2), ("max_new_tokens", CHOICE), ("block_length", CHOICE)):
+            check(getattr(self, name) >= least, name, getattr(self, name), f"a whole number from {least}")
+        check(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpiffyOutcome:
+    """The graph, where it lies, and what there was to count; `failures` are prompts without a trajectory."""
+
+    graph: DraftGraph
+    path: Path
+    traces: int
+    failures: tuple[Failure, ...]
+
+
+def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
+    """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
+    target, facts = resolve_target(target_spec(request.target, request.dtype))
+    allowed = f"a number below the {facts.max_positions} positions of {request.target}"
+    check(request.max_new_tokens < facts.max_positions, "max_new_tokens", request.max_new_tokens, allowed)
+    tasks = [resolve_task(task_spec(name)) for name in request.tasks]
+    for task in tasks:
+        have = prompts_there_are(task, request.prompts)
+        check(request.prompts <= have, "prompts", request.prompts, f"a whole number up to the {have} of {task.name}")
+    rules = [
+        DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)
+        for temperature in request.temperatures
+    ]
+    return cells_of([(target, task) for task in tasks], rules, request.seed)
+
+
+def train_spiffy_command(
+    request: SpiffyRequest,
+    *,
+    out: Path,
+    pool: Pool,
+    recipe: SpiffyRecipe | None = None,
+    on_collect: Callable[[CollectProgress], None] | None = None,
+) -> SpiffyOutcome:
+    """Collect what is missing below `out`, then calibrate and write `out/graph`.
+
+    Raises ValueError, before any work, for bad names or a directory that is in use; later when a cell has no
+    trajectory at all, or there is nothing to count in them.
+    """
+    check_folder(out, TRACES, GRAPH)
+    cells = spiffy_cells(request)
+    with RunLock(RunDir(out)):
+        wanted = dict.fromkeys(cells, request.prompts)
+        collected = collect_traces(pool, wanted, out / TRACES, progress=on_collect)
+        check_collected(cells, collected, out / TRACES)
+        from workers.training.spiffy import calibrate  # torch: not before there is something to count
+
+        graph = calibrate(collected.paths, recipe or SpiffyRecipe(), out_dir=out / GRAPH)
+    return SpiffyOutcome(graph=graph, path=out / GRAPH, traces=len(collected.paths), failures=collected.failures)
