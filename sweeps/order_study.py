@@ -2,14 +2,18 @@
 
 Commits of one prompt depend on each other, so every interval takes the prompt as its unit (`clustered_share`). A share
 of nothing is undefined, and failed prompts enter none.
+
+Shapes: P prompts, K look-aheads, L commit indexes of a block.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from sweeps.cell import Cell
 from sweeps.merge import NO_ROWS, Alarm, CellRows
-from sweeps.statistics import Estimate, clustered_share, ratio_of_sums
+from sweeps.statistics import Counts, Estimate, clustered_share, ratio_of_sums
 from sweeps.study import LOOK_AHEADS, TOPS, Grid, StudyRecord, is_study
 from sweeps.todo import Job
 
@@ -97,42 +101,36 @@ def order_studies(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> dict[str
 
 def all_shares(records: Sequence[StudyRecord]) -> Iterator[StudyShares]:
     """The shares of each look-ahead, as a whole and by index, where any commit was asked for."""
-    length = max((len(record.asked[0]) for record in records), default=0)
-    for look_ahead in range(1, LOOK_AHEADS + 1):
-        for index in (None, *range(length)):
-            shares = shares_of(records, look_ahead, index)
-            if shares.asked:
-                yield shares
+    if not records:
+        return
+    asked_PKL = stacked(record.asked for record in records)
+    right = {name: stacked(dict(record.counts())[name] for record in records) for name, _ in records[0].counts()}
+    for place, look_ahead in enumerate(range(1, LOOK_AHEADS + 1)):
+        whole = {name: grid_PKL[:, place].sum(-1) for name, grid_PKL in right.items()}
+        shares = shares_of(look_ahead, None, asked_PKL[:, place].sum(-1), whole)
+        if shares.asked:
+            yield shares
+        for index in np.flatnonzero(asked_PKL[:, place].sum(0)).tolist():
+            at = {name: grid_PKL[:, place, index] for name, grid_PKL in right.items()}
+            yield shares_of(look_ahead, index, asked_PKL[:, place, index], at)
 
 
-def shares_of(records: Sequence[StudyRecord], look_ahead: int, index: int | None) -> StudyShares:
-    """The shares of one look-ahead, as a whole or at one index."""
-    chosen = slice(None) if index is None else slice(index, index + 1)
+def stacked(grids: Iterable[Grid]) -> Counts:
+    """The grids of all prompts as one array."""
+    return np.array(list(grids), dtype=np.int64)
 
-    def sums(read: Callable[[StudyRecord], Grid]) -> list[int]:
-        return [sum(read(record)[look_ahead - 1][chosen]) for record in records]
 
-    asked = sums(lambda record: record.asked)
-
-    def share(read: Callable[[StudyRecord], Grid]) -> Estimate:
-        return clustered_share(sums(read), asked)
-
-    model, confidence = sums(lambda record: record.by_model), sums(lambda record: record.by_confidence)
+def shares_of(look_ahead: int, index: int | None, asked_P: Counts, right: Mapping[str, Counts]) -> StudyShares:
+    """The shares of one look-ahead, as a whole or at one index. `right` has counts by prompt, named as in the record."""
+    model_P, confidence_P = right["by_model"], right["by_confidence"]
+    errors = ratio_of_sums((asked_P - model_P).tolist(), (asked_P - confidence_P).tolist()) if index is None else None
     return StudyShares(
         look_ahead=look_ahead,
         index=index,
-        asked=sum(asked),
-        in_top=tuple(share(lambda record, i=i: record.in_top[i]) for i in range(len(TOPS))),  # type: ignore[misc]
-        drawn=share(lambda record: record.drawn),
-        by_confidence=clustered_share(confidence, asked),
-        by_model=clustered_share(model, asked),
-        error_ratio=None if index is not None else errors(model, confidence, asked),
-    )
-
-
-def errors(model: Sequence[int], confidence: Sequence[int], asked: Sequence[int]) -> Estimate:
-    """Wrong positions of the model over wrong positions of confidence, paired by prompt."""
-    return ratio_of_sums(
-        [float(n - hits) for hits, n in zip(model, asked, strict=True)],
-        [float(n - hits) for hits, n in zip(confidence, asked, strict=True)],
+        asked=int(asked_P.sum()),
+        in_top=tuple(clustered_share(right[f"in_top[{top}]"], asked_P) for top in TOPS),
+        drawn=clustered_share(right["drawn"], asked_P),
+        by_confidence=clustered_share(confidence_P, asked_P),
+        by_model=clustered_share(model_P, asked_P),
+        error_ratio=errors,
     )

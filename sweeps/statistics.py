@@ -20,6 +20,7 @@ CHUNK = 4_000_000
 EXACT_DEGREES = 200
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,7 @@ def wilson_ends(share: float, n: float, z: float) -> tuple[float, float]:
     return (0.0 if share == 0 else max(0.0, centre - half)), (1.0 if share == 1 else min(1.0, centre + half))
 
 
-def clustered_share(hits: Sequence[int], trials: Sequence[int]) -> Estimate:
+def clustered_share(hits: Sequence[int] | Counts, trials: Sequence[int] | Counts) -> Estimate:
     """Share of `hits` in `trials`, both by prompt, where trials of one prompt are not independent.
 
     Wilson's interval for the effective number of trials: that at which independent ones would vary as the prompts'
@@ -153,15 +154,15 @@ def clustered_share(hits: Sequence[int], trials: Sequence[int]) -> Estimate:
     quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval.
     """
     assert len(hits) == len(trials), "one count of hits and one of trials a prompt"
-    pairs = [(hit, n) for hit, n in zip(hits, trials, strict=True) if n]
-    prompts, total = len(pairs), sum(n for _, n in pairs)
-    if not pairs:
+    hits_P, trials_P = np.asarray(hits), np.asarray(trials)
+    prompts, total = int((trials_P > 0).sum()), int(trials_P.sum())
+    if not total:
         return undefined()
-    share = sum(hit for hit, _ in pairs) / total
+    share = int(hits_P.sum()) / total
     if prompts < 2:
         return Estimate(value=share, low=None, high=None, n=prompts)
-    squares = math.fsum((hit - share * n) ** 2 for hit, n in pairs)
-    variance = squares * prompts / (prompts - 1) / total**2
+    squares = float(((hits_P - share * trials_P) ** 2).sum())
+    variance = squares * prompts / (prompts - 1) / total**2 if 0 < share < 1 else 0.0
     effective = min(share * (1 - share) / variance, float(total)) if variance > 0 else float(prompts)
     low, high = wilson_ends(share, effective, student_t_quantile((1 + LEVEL) / 2, prompts - 1))
     return Estimate(value=share, low=low, high=high, n=prompts)
