@@ -50,14 +50,40 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """How the tokens of a generation were drawn: one entry a commit, in commit order.
+
+    `argmax` has "1" where the token is the noise-free best of the fresh distribution, else "0". `agreed` has "1" where
+    the drafter's own draw from its stale distribution is the same token, "0" where not. `distances` are the total
+    variations between stale and fresh tempered distribution at the position. At a block's first forward there is no
+    stale distribution: "-" (`NO_STALE`) and None.
+    """
+
+    argmax: str
+    agreed: str
+    distances: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.argmax) == len(self.agreed) == len(self.distances):
+            sizes = f"{len(self.argmax)}, {len(self.agreed)} and {len(self.distances)}"
+            raise ValueError(f"drawn: argmax, agreed and distances have {sizes} commits: all three must agree")
+        if not (set(self.argmax) <= set("01") and set(self.agreed) <= {*"01", NO_STALE}):
+            raise ValueError(f"drawn: argmax {self.argmax[:20]!r} or agreed {self.agreed[:20]!r}: allowed are 0 1 -")
+        known = [letter != NO_STALE for letter in self.agreed]
+        if known != [distance is not None for distance in self.distances]:
+            raise ValueError("drawn: a commit has a distance without a stale draw, or a stale draw without a distance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationRecord:
     """One prompt, decoded once.
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
-    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` how
-    far the nearest other commit was: the lesser of two gaps, log-odds between the best and second best position, and
-    between the best and second best token score (an infinite gap, where there was no rival, is stored as None). `pieces[i]` is the text of output token i decoded
-    alone, for display only; it may be left empty.
+    `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` how far
+    the nearest other commit was: the lesser of two gaps, log-odds between the best and second best position, and
+    between the best and second best token score (an infinite gap, where there was no rival, is stored as None).
+    `pieces[i]` is the text of output token i decoded alone, for display only; it may be left empty. `drawn` is None in
+    rows that nobody watched.
     """
 
     prompt_id: str
@@ -75,6 +101,7 @@ class GenerationRecord:
     margins: tuple[float | None, ...]
     counters: Counters
     pieces: tuple[str, ...] = ()
+    drawn: Drawn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

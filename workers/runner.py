@@ -13,10 +13,11 @@ import torch
 
 from sweeps.cell import Cell
 from sweeps.origin import code_digest, library_versions
-from sweeps.records import Failure, GenerationRecord, ItemResult, Provenance, TimingRecord, WorkItem
+from sweeps.records import Drawn, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord, WorkItem
 from sweeps.study import StudyRecord
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
+from workers.decoding.observe import Observer
 from workers.decoding.tally import Generation
 from workers.drafters.base import Drafter, Oracle
 from workers.drafters.none import NoDrafter
@@ -140,18 +141,19 @@ def run_prompt(work: Work, index: int) -> None:
     # before any clock runs: what recording the future takes is no part of what is timed
     drafter = told(work.drafter, lambda: work.futures.of(work.target, cell, prompt.id, ids))
     if item.kind == "decode":
-        generation = decode(work.target, drafter, ids, spec=cell.decode, seed=seed)
+        observer = Observer(cell.decode)
+        generation = decode(work.target, drafter, ids, spec=cell.decode, seed=seed, watch=observer)
         if cell.is_baseline:
             work.futures.heard(cell, prompt.id, generation)
-        work.generations.append(graded(work, index, prompt, generation))
+        work.generations.append(graded(work, index, prompt, generation, observer.drawn()))
     else:
         work.timings.append(
             time_prompt(work.target, drafter, prompt, index, ids, spec=cell.decode, seed=seed, repeats=item.repeats)
         )
 
 
-def graded(work: Work, index: int, prompt: Prompt, generation: Generation) -> GenerationRecord:
-    """A generation as a record: its text, graded by the task."""
+def graded(work: Work, index: int, prompt: Prompt, generation: Generation, drawn: Drawn) -> GenerationRecord:
+    """A generation as a record: its text, graded by the task, and how its tokens were drawn."""
     text = work.target.decode(generation.output_ids[: generation.tokens_kept])
     score = work.task.score(prompt, text)
     return GenerationRecord(
@@ -170,6 +172,7 @@ def graded(work: Work, index: int, prompt: Prompt, generation: Generation) -> Ge
         margins=tuple(margin if math.isfinite(margin) else None for margin in generation.margins),
         counters=generation.counters,
         pieces=tuple(work.target.decode((token,)) for token in generation.output_ids),
+        drawn=drawn,
     )
 
 
