@@ -3,10 +3,13 @@
 The last forward left the target's next commit, so applying it (the root) needs no forward of its own. A round commits
 accepted drafts plus one: the last visited state's own next commit. Without a drafter every round is one commit and the
 forwards number exactly the tokens generated; no drafter can make them more.
+
+With a `verify_margin` a verdict by less is made once more, by a forward of that state alone: the shape it has without
+drafts, and so the same bits. Such a forward commits nothing of its own, so only these can make the forwards more.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -21,7 +24,7 @@ from workers.decoding.state import BlockState
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verify import verify
-from workers.decoding.walk import walk
+from workers.decoding.walk import Walk, walk
 from workers.drafters.base import Drafter
 from workers.targets.base import Session, Target
 
@@ -34,11 +37,12 @@ def decode(
     spec: DecodeSpec,
     seed: int,
     watch: Watcher | None = None,
+    verify_margin: float = 0.0,
 ) -> Generation:
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
-    An empty prompt is a sequence that begins with masks. `watch` is called for every commit, in order. Raises
-    ValueError for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
+    An empty prompt is a sequence that begins with masks. `watch` is called for every commit, in order. A verdict on a
+    batch of several states whose margin is below `verify_margin` is made again on the state alone. Raises ValueError for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
     traits, prompt = target.traits, list(prompt_ids)
     if traits.mask_id in prompt:
@@ -47,7 +51,7 @@ def decode(
     session = target.start(prompt, block_length=spec.block_length, max_new_tokens=spec.max_new_tokens)
     tally = Tally(prompt_tokens=len(prompt), prefilled=session.prefix_length)
     clock.prefilled()
-    run = BlockRounds(target, drafter, session, spec, seed, tally, clock, watch)
+    run = BlockRounds(target, drafter, session, spec, seed, tally, clock, watch, verify_margin)
     stops = frozenset(() if spec.ignore_eos else traits.stop_ids)
     sequence, end = prompt, len(prompt) + spec.max_new_tokens
     with torch.inference_mode():
@@ -82,6 +86,7 @@ class BlockRounds:
     tally: Tally
     clock: Stopwatch
     watch: Watcher | None
+    verify_margin: float
 
     def fill(self, state: BlockState, start: int) -> BlockState:
         """Fill the open positions of the block that begins at absolute position `start`."""
@@ -100,7 +105,10 @@ class BlockRounds:
             clock.lap("drafter")
             hidden_NLH = verify(self.session, tree, traits.device)
             clock.lap("forward")
-            walked = walk(tree, partial(self.judge, tree, hidden_NLH, noise))
+            doubt = self.verify_margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
+            walked = walk(tree, partial(self.judge, tree, hidden_NLH, noise), doubt=doubt)
+            if walked.doubtful:
+                walked = self.judged_again(tree, walked, noise)
             for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
                 before, state = tree.states[node], tree.states[node].fill(verdict.commit)
                 if self.watch:
@@ -113,17 +121,29 @@ class BlockRounds:
             if self.watch or self.drafter.budget:
                 known = walked.verdicts[-1]
                 stale = self.stale(known, tree.states[walked.nodes[-1]], order[:-1], noise, start)
-            tally.round(tree, walked, positions=len(tree.states) * length + pending)
+            tally.round(tree, walked, positions=(len(tree.states) + walked.doubtful) * length + pending)
             pending = 0
         return state
 
-    def judge(self, tree: DraftTree, hidden_NLH: Tensor, noise: BlockNoise, node: int) -> Verdict:
+    def judge(self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, noise: BlockNoise, node: int) -> Verdict:
         """The target's next commit in one node; the output head is run for the node's open positions only."""
         open = tree.states[node].open
-        logits_RV = self.target.logits(hidden_NLH[node, list(open)])
-        return judge(logits_RV, noise.target(self.tally.nfe, node, open), open, self.spec)
+        logits_RV = self.target.logits(hidden_NLH[node][list(open)])
+        return judge(logits_RV, noise.target(self.tally.turn, node, open), open, self.spec)
+
+    def judged_again(self, tree: DraftTree, walked: Walk, noise: BlockNoise) -> Walk:
+        """The walk with its last node judged by a forward of its own.
+
+        The noise is that of the first verdict: drawing anew only where a draw was close would bend the distribution.
+        """
+        self.clock.lap("walk")
+        node = walked.nodes[-1]
+        hidden_1LH = verify(self.session, root_alone(tree.states[node]), self.target.traits.device)
+        self.clock.lap("forward")
+        verdict = self.judge(tree, {node: hidden_1LH[0]}, noise, node)
+        return replace(walked, verdicts=(*walked.verdicts[:-1], verdict))
 
     def stale(self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise, start: int) -> Stale:
         """What the forward of `state`, judged in the round in the making, leaves for the drafter."""
-        own_noise_RV = noise.drafter(self.tally.nfe, verdict.open)
+        own_noise_RV = noise.drafter(self.tally.turn, verdict.open)
         return stale_of(verdict, state, tuple(order), start=start, spec=self.spec, own_noise_RV=own_noise_RV)

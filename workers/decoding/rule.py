@@ -22,8 +22,9 @@ NO_TOKEN = -math.inf
 class Verdict:
     """What the target does next in one state, and by how much.
 
-    `margin` is the lesser of two gaps: log-odds between the best and second best position, and between the best and
-    second best token score there (inf where there is no rival). `logits_RV` (float64) is what it was judged by.
+    `margin` says how far the nearest other commit is: the lesser of two gaps, log-odds between the best and second best
+    position, and between the best and second best token score there (inf where there is no rival); with `confidence:
+    sampled` also that of `other_draws`. `logits_RV` (float64) is what it was judged by.
     """
 
     commit: Commit
@@ -84,7 +85,25 @@ def judge(logits_RV: Tensor, noise_RV: Tensor | None, open: tuple[int, ...], spe
         what = f"NaN, infinite or without a candidate (temperature {spec.temperature})"
         raise ValueError(f"target: logits are {what}, so the next commit is undefined")
     margin = min(gap(confidences[best], max(rivals, default=NO_TOKEN)), gap(top, float(score_V.max())))
+    if noise_RV is not None and spec.confidence == "sampled":
+        margin = min(margin, other_draws(draws, logits_RV / spec.temperature, best))
     return Verdict(commit=Commit(open[best], token), margin=margin, open=open, logits_RV=logits_RV, draws=draws)
+
+
+def other_draws(draws: Draws, tempered_RV: Tensor, best: int) -> float:
+    """How far it is to a commit elsewhere by drawing another token there, when confidence is that of the drawn token.
+
+    Such a token must win the draw of its position and then be more confident than the best position: the greater of the
+    two distances counts, and the least over all tokens of all other positions is returned (inf when there is none).
+    """
+    logp_RV = tempered_RV.log_softmax(-1)
+    behind_RV = draws.confidence_R[best] - (logp_RV - (-logp_RV.expm1()).log())
+    token_R1 = draws.token_R[:, None]
+    lost_RV = draws.scores_RV.gather(-1, token_R1) - draws.scores_RV
+    distance_RV = torch.maximum(lost_RV, behind_RV.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf))
+    distance_RV = distance_RV.scatter(-1, token_R1, math.inf)
+    distance_RV[best] = math.inf
+    return float(distance_RV.min())
 
 
 def gap(best: float, second: float) -> float:

@@ -82,6 +82,8 @@ class Tally:
     positions: int = 0
     merged: int = 0
     drafter_calls: int = 0
+    recomputes: int = 0
+    trimmed: int = 0
     accepted: list[int] = field(default_factory=list)
     drafted: list[int] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
@@ -89,23 +91,33 @@ class Tally:
     margins: list[float] = field(default_factory=list)
 
     @property
-    def nfe(self) -> int:
-        """Target forwards so far; also the index of the round in the making."""
+    def turn(self) -> int:
+        """Index of the round in the making."""
         return len(self.drafted)
+
+    @property
+    def nfe(self) -> int:
+        """Target forwards so far: one a round, and one for each verdict that was made again."""
+        return self.turn + self.recomputes
 
     def commit(self, position: int, verdict: Verdict) -> None:
         """Book a commit at an absolute position, decided in the round in the making."""
         self.order.append(position - self.prompt_tokens)
-        self.rounds.append(self.nfe)
+        self.rounds.append(self.turn)
         self.margins.append(verdict.margin)
 
     def round(self, tree: DraftTree, walked: Walk, positions: int) -> None:
-        """Book a finished round: one forward over `positions` token positions, and its walk."""
+        """Book a finished round: a forward, its walk and, where that ended in doubt, a second forward.
+
+        `positions` counts the token positions of both.
+        """
         self.accepted.append(walked.accepted)
         self.drafted.append(tree.drafts)
         self.positions += positions
         self.merged += tree.merged
         self.drafter_calls += tree.calls
+        self.recomputes += walked.doubtful
+        self.trimmed += tree.trimmed
 
     def counters(self) -> Counters:
         """The counters. No pass is ever made for keys and values alone: a filled block rides on the next forward."""
@@ -119,6 +131,8 @@ class Tally:
             drafted=tuple(self.drafted),
             merged=self.merged,
             drafter_calls=self.drafter_calls,
+            recomputes=self.recomputes,
+            trimmed=self.trimmed,
         )
 
 

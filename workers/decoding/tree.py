@@ -4,7 +4,7 @@ Node 0 is the root. Node i > 0 is its parent's state plus one (position, token) 
 masses never grow along a path.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workers.decoding.state import BlockState, Commit
 
@@ -15,7 +15,7 @@ class DraftTree:
 
     `states[0]` is the root; `parents[i]`, `commits[i]`, `masses[i]` describe node i (entry 0: -1, None, 1.0).
     `merged` counts candidates that were another order of a state already in the tree, `calls` the batched forwards of
-    an order model that growing it took.
+    an order model that growing it took, `trimmed` the drafts that were found and then cut off.
     """
 
     states: tuple[BlockState, ...]
@@ -24,11 +24,24 @@ class DraftTree:
     masses: tuple[float, ...]
     merged: int = 0
     calls: int = 0
+    trimmed: int = 0
 
     @property
     def drafts(self) -> int:
         """Number of draft states (the root is not one)."""
         return len(self.states) - 1
+
+    def cut(self, drafts: int) -> "DraftTree":
+        """The first `drafts` draft states: a tree too, since parents come before children."""
+        assert 0 <= drafts <= self.drafts
+        return replace(
+            self,
+            states=self.states[: drafts + 1],
+            parents=self.parents[: drafts + 1],
+            commits=self.commits[: drafts + 1],
+            masses=self.masses[: drafts + 1],
+            trimmed=self.trimmed + self.drafts - drafts,
+        )
 
 
 def root_alone(root: BlockState) -> DraftTree:
