@@ -5,7 +5,7 @@ this process writes, each file at once or not at all, so whatever ends a collect
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -61,21 +61,25 @@ def is_stored(path: Path, cell: Cell, index: int) -> bool:
 
 def collect_traces(
     pool: Pool,
-    cells: Sequence[Cell],
-    prompts: int,
+    cells: Mapping[Cell, int],
     folder: Path,
     *,
     progress: Callable[[CollectProgress], None] | None = None,
     clock: Clock = time.monotonic,
 ) -> Collected:
-    """Traces of the first `prompts` prompts of each (draft-free) cell; starts and closes `pool`, if there is work.
+    """Traces of so many first prompts of each (draft-free) cell; starts and closes `pool`, if there is work.
 
     A prompt that fails is a failure in the outcome and its siblings go on. Raises ValueError when the pool can never do
     the work, or no worker gets anything done.
     """
-    wanted = {(cell.cell_id, index): trace_path(folder, cell, index) for cell in cells for index in range(prompts)}
+    wanted = {
+        (cell.cell_id, index): trace_path(folder, cell, index)
+        for cell, prompts in cells.items()
+        for index in range(prompts)
+    }
     missing = {
-        cell.cell_id: [i for i in range(prompts) if not is_stored(wanted[cell.cell_id, i], cell, i)] for cell in cells
+        cell.cell_id: [i for i in range(prompts) if not is_stored(wanted[cell.cell_id, i], cell, i)]
+        for cell, prompts in cells.items()
     }
     collection = _Collection(pool, {cell.cell_id: cell for cell in cells}, wanted, clock, progress or (lambda _: None))
     collection.run([item for cell in cells for item in items_of(cell.cell_id, missing[cell.cell_id])])

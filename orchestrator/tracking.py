@@ -1,21 +1,18 @@
-"""The MLflow mirror of a run: the only module that imports mlflow, and only when there is something to write.
+"""The MLflow mirror of a sweep or of a training: the only module that imports mlflow, and only when it has to write.
 
 Results are files before any of this happens, so nothing here can lose one: what goes wrong is an outcome with one line,
 and a later `sync` fills the gaps.
 """
 
-import fcntl
-import logging
-import os
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from orchestrator.tracking_guard import locked, settings
 from orchestrator.tracking_mirror import Experiment, Found, Written, mirror
 from orchestrator.tracking_rows import RunRow, safe_name
+from orchestrator.tracking_training import TrainingWritten, is_training, mirror_training, read_training
 from orchestrator.tracking_uri import Location, location, shown, unreachable
 from sweeps.aggregate import aggregate_all
 from sweeps.belongs import read_history, read_jobs, read_spec
@@ -25,17 +22,7 @@ from sweeps.store import RunDir
 
 PARAMS_A_BATCH = 100
 PAGE = 1000
-LOCK_SECONDS = 120.0
 LONGEST_MESSAGE = 300
-SETTINGS = {  # a dead server must cost seconds, not minutes; and nothing is told to anybody else
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "4",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
-    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +45,12 @@ class MirrorOutcome:
 def sync(run_dir: Path, tracking_uri: str = "") -> MirrorOutcome:
     """Bring the mirror of a run up to date; cells that are there already with the same result are left alone.
 
-    Raises ValueError, before anything is contacted, when `run_dir` is no run directory or the URI cannot work.
+    A training directory is mirrored from its log. Raises ValueError, before anything is contacted, when `run_dir` is
+    neither or the URI cannot work.
     """
     run = RunDir(run_dir)
+    if is_training(run_dir):
+        return sync_training(run, tracking_uri)
     spec, history, jobs = read_spec(run), read_history(run), read_jobs(run)
     place = location(run_dir, tracking_uri, spec.tracking_uri)
     reason = unreachable(place.uri)
@@ -73,6 +63,36 @@ def sync(run_dir: Path, tracking_uri: str = "") -> MirrorOutcome:
             return outcome(place, mirror(MlflowStore(place), run, spec, history, results))
     except Exception as error:  # whatever a tracking store raises: the results are safe, and one line is enough
         return failure(place, f"{type(error).__name__}: {error}")
+
+
+def sync_training(run: RunDir, tracking_uri: str) -> MirrorOutcome:
+    """Bring the mirror of a training directory up to date."""
+    training = read_training(run.root)
+    place = location(run.root, tracking_uri, training.log.start.tracking_uri)
+    reason = unreachable(place.uri)
+    if reason:
+        return failure(place, f"nothing answers there ({reason})")
+    try:
+        with settings(), locked(run, place):
+            return training_outcome(place, mirror_training(MlflowStore(place), training))
+    except Exception as error:  # as for a sweep
+        return failure(place, f"{type(error).__name__}: {error}")
+
+
+def training_outcome(place: Location, written: TrainingWritten) -> MirrorOutcome:
+    """The outcome of mirroring a training run."""
+    notes = (*place.notes, *written.notes)
+    if written.trouble:
+        return failure(place, written.trouble, notes)
+    going = "" if written.finished else ", training is not finished"
+    return MirrorOutcome(
+        status="written" if written.written else "unchanged",
+        uri=shown(place.uri),
+        message=f"{written.written} evaluations written, {written.unchanged} were there already{going}",
+        written=written.written,
+        unchanged=written.unchanged,
+        notes=notes,
+    )
 
 
 def outcome(place: Location, written: Written) -> MirrorOutcome:
@@ -97,54 +117,6 @@ def failure(place: Location, reason: str, notes: tuple[str, ...] = ()) -> Mirror
     line = " ".join(reason.split())[:LONGEST_MESSAGE]
     message = f"MLflow mirror incomplete at {shown(place.uri)}: {line}; results are safe, `spot sync` tries again"
     return MirrorOutcome(status="failed", uri=shown(place.uri), message=message, notes=notes or place.notes)
-
-
-@contextmanager
-def locked(run: RunDir, place: Location) -> Iterator[None]:
-    """One writer a run and a sqlite file: the first use of a fresh store by two processes breaks it."""
-    paths = {run.mlflow_lock}
-    if place.database is not None:
-        place.database.parent.mkdir(parents=True, exist_ok=True)
-        paths.add(place.database.with_name(f"{place.database.name}.lock"))
-    with ExitStack() as stack:
-        for path in sorted(paths):
-            lock(stack.enter_context(path.open("w")), path)
-        yield
-
-
-def lock(file: Any, path: Path) -> None:
-    """Take the lock of an open file, waiting for another sync to end. Raises TimeoutError."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"another sync has held {path} for {LOCK_SECONDS:.0f} s") from None
-            time.sleep(0.05)
-        else:
-            return
-
-
-@contextmanager
-def settings() -> Iterator[None]:
-    """Our settings of mlflow, and its talk kept down, for as long as we use it."""
-    before = {name: os.environ.get(name) for name in SETTINGS}
-    loggers = {name: logging.getLogger(name) for name in ("alembic", "mlflow", "urllib3")}
-    levels = {name: logger.level for name, logger in loggers.items()}
-    os.environ.update(SETTINGS)
-    for logger in loggers.values():
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        for name, logger in loggers.items():
-            logger.setLevel(levels[name])
 
 
 class MlflowStore:
@@ -180,11 +152,16 @@ class MlflowStore:
                 return found
 
     def create_run(self, experiment_id: str, row: RunRow, tags: Mapping[str, str]) -> str:
-        """Make a finished run with a row's name, status and time; returns its id."""
+        """Make a run with a row's name, status and time, ended unless it is RUNNING; returns its id."""
         made = self._client.create_run(experiment_id, start_time=row.time_ms, tags=dict(tags), run_name=row.name)
         run_id: str = made.info.run_id
-        self._client.set_terminated(run_id, status=row.status, end_time=row.time_ms)
+        if row.status != "RUNNING":
+            self.finish(run_id, row)
         return run_id
+
+    def finish(self, run_id: str, row: RunRow) -> None:
+        """End a run with a row's status and time."""
+        self._client.set_terminated(run_id, status=row.status, end_time=row.time_ms)
 
     def log(self, run_id: str, row: RunRow, tags: Mapping[str, str]) -> None:
         """Write a row's params and metrics, and `tags`, in one batch (and one more for each further 100 params)."""
@@ -193,7 +170,7 @@ class MlflowStore:
         params = [Param(name, text) for name, text in row.params.items()]
         for first in range(PARAMS_A_BATCH, len(params), PARAMS_A_BATCH):
             self._client.log_batch(run_id, params=params[first : first + PARAMS_A_BATCH])
-        metrics = [Metric(name, value, row.time_ms, 0) for name, value in row.metrics.items()]
+        metrics = [Metric(name, value, row.time_ms, row.step) for name, value in row.metrics.items()]
         labels = [RunTag(name, text) for name, text in tags.items()]
         self._client.log_batch(run_id, metrics=metrics, params=params[:PARAMS_A_BATCH], tags=labels)
 

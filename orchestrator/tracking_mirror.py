@@ -56,7 +56,10 @@ class Store(Protocol):
         """All active runs that carry this sweep id."""
 
     def create_run(self, experiment_id: str, row: RunRow, tags: Mapping[str, str]) -> str:
-        """Make a finished run with a row's name, status and time; returns its id."""
+        """Make a run with a row's name, status and time, ended unless it is RUNNING; returns its id."""
+
+    def finish(self, run_id: str, row: RunRow) -> None:
+        """End a run with a row's status and time."""
 
     def log(self, run_id: str, row: RunRow, tags: Mapping[str, str]) -> None:
         """Write a row's params and metrics, and `tags`."""

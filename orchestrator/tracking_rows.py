@@ -26,7 +26,10 @@ AXIS_NAMES = frozenset(column.name for column in AXES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One run of the mirror. `cut` maps each param that was too long to its full value; times are milliseconds."""
+    """One run of the mirror. `cut` maps each param that was too long to its full value; times are milliseconds.
+
+    `step` is the training step that the metrics belong to; a cell has none.
+    """
 
     name: str
     params: dict[str, str]
@@ -35,6 +38,7 @@ class RunRow:
     cut: dict[str, str]
     status: str
     time_ms: int
+    step: int = 0
 
 
 def safe_name(name: str) -> str:

@@ -1,52 +1,89 @@
 """`spot train order`: trajectories on the worker pool, then training of the order model in this process.
 
 Everything lies below one directory: `traces/` (kept: a second run collects only what is missing), `state.pt` (training
-goes on from it) and `model/`, the checkpoint with its card, which a drafter's `checkpoint` option may name.
+goes on from it), `training.jsonl` (its log) and `model/`, the checkpoint with its card, which a drafter's `checkpoint`
+option may name. What is only judged (test tasks, test targets) is recorded from the split `test`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
-from orchestrator.resolve import resolve_target, resolve_task
-from sweeps.cell import NO_DRAFTER, Cell
+from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
+from orchestrator.train_shared import (
+    TRACES,
+    Split,
+    cells_of,
+    check_collected,
+    check_folder,
+    paths_of,
+    target_spec,
+    task_spec,
+)
+from sweeps.cell import Cell
+from sweeps.lock import RunLock
 from sweeps.records import Failure
 from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
-from sweeps.tables import unknown
-from workers import catalog
+from sweeps.store import RunDir
+from workers.training.order_log import LOG_FILE
 from workers.training.order_recipe import OrderRecipe
 
 if TYPE_CHECKING:
     from workers.training.order import OrderProgress, OrderTrained
 
-TRACES, STATE, MODEL = "traces", "state.pt", "model"
+STATE, MODEL = "state.pt", "model"
+CHOICE = 3  # open positions that a block needs for its order to be a choice once one commit is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRequest:
-    """What to train on: the first `prompts` of each task's train split, decoded draft-free at each temperature."""
+    """What to train on: the first `prompts` of each task's train split, decoded draft-free by each target at each
+    temperature. `test_targets` and `test_tasks` are judged and never trained on, on `test_prompts` each.
+    """
 
-    target: str
+    targets: tuple[str, ...]
     tasks: tuple[str, ...]
+    test_targets: tuple[str, ...] = ()
+    test_tasks: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = (0.0, 1.0)
     prompts: int = 300
+    test_prompts: int = 50
     seed: int = 0
     max_new_tokens: int = 128
     block_length: int = 32
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "temperatures"):
+        for name in ("targets", "tasks", "temperatures", "test_targets", "test_tasks"):
             values = getattr(self, name)
-            if not values or len(set(values)) != len(values):
+            if not (values or name.startswith("test")) or len(set(values)) != len(values):
                 raise ValueError(f"train order: {name} is {values!r}: allowed is one or more, each once")
-        if self.prompts < 2:
-            raise ValueError(f"train order: prompts is {self.prompts!r}: allowed is a whole number from 2")
+        for name in ("targets", "tasks"):
+            both = [value for value in getattr(self, name) if value in getattr(self, f"test_{name}")]
+            if both:
+                raise ValueError(
+                    f"train order: test_{name} has {both[0]!r}, which is trained on: allowed is one of them"
+                )
+        for name, least in (("prompts", 2), ("test_prompts", 1), ("max_new_tokens", CHOICE), ("block_length", CHOICE)):
+            if getattr(self, name) < least:
+                why = ": with fewer open positions there is no order to learn" if least == CHOICE else ""
+                raise ValueError(
+                    f"train order: {name} is {getattr(self, name)!r}: allowed is a whole number from {least}{why}"
+                )
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"train order: seed is {self.seed!r}: allowed is a whole number from 0 to 2**63-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderCells:
+    """The draft-free cells to record, apart by what becomes of their trajectories."""
+
+    learnt: tuple[Cell, ...]
+    judged: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,42 +95,55 @@ class OrderOutcome:
     failures: tuple[Failure, ...]
 
 
-def order_cells(request: OrderRequest) -> tuple[Cell, ...]:
-    """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
-    target, facts = resolve_target(target_spec(request.target, request.dtype))
-    if facts.max_positions <= request.max_new_tokens:
-        limit = f"below the target's {facts.max_positions} positions"
-        raise ValueError(f"train order: max_new_tokens is {request.max_new_tokens}: allowed is a number {limit}")
-    tasks = [resolve_task(task_spec(name)) for name in request.tasks]
+def order_cells(request: OrderRequest) -> OrderCells:
+    """What to record. Raises ValueError, with the nearest name, for what does not exist or cannot be decoded."""
     rules = [
         DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)
         for temperature in request.temperatures
     ]
-    return tuple(
-        Cell(target=target, task=task, decode=rule, drafter=NO_DRAFTER, seed=request.seed)
-        for task in tasks
-        for rule in rules
+    learnt, test = (
+        [resolved_target(name, request) for name in names] for names in (request.targets, request.test_targets)
+    )
+    different([*learnt, *test])
+    tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
+    asked = [
+        (target, name)
+        for target, name in product([*learnt, *test], (*request.tasks, *request.test_tasks))
+        if target in test or name in request.test_tasks
+    ]
+    judged = {name: resolved_task(name, "test", request.test_prompts) for _, name in asked}
+    return OrderCells(
+        learnt=cells_of(product(learnt, tasks), rules, request.seed),
+        judged=cells_of([(target, judged[name]) for target, name in asked], rules, request.seed),
     )
 
 
-def target_spec(name: str, dtype: str) -> TargetSpec:
-    """A built-in target, a directory, or a hub id."""
-    if name in catalog.TARGETS:
-        entry = catalog.TARGETS[name]
-        return TargetSpec(name=name, path=entry.path, revision=entry.revision, dtype=dtype)
-    if "/" in name:
-        return TargetSpec(name=name, path=name, dtype=dtype)
-    raise ValueError(unknown("target", name, catalog.TARGETS) + " (a directory or hub id contains a `/`)")
+def resolved_target(name: str, request: OrderRequest) -> TargetSpec:
+    """A target with its digests. Raises ValueError when it is absent or too short for the request."""
+    target, facts = resolve_target(target_spec(name, request.dtype))
+    if facts.max_positions <= request.max_new_tokens:
+        limit = f"below the {facts.max_positions} positions of {name}"
+        raise ValueError(f"train order: max_new_tokens is {request.max_new_tokens}: allowed is a number {limit}")
+    return target
 
 
-def task_spec(name: str) -> TaskSpec:
-    """A built-in task, or `kind:PATH`, with its train split."""
-    kind, _, path = name.partition(":")
-    if kind not in catalog.TASKS:
-        raise ValueError(unknown("task", kind, catalog.TASKS))
-    if catalog.TASKS[kind].needs_path != bool(path):
-        raise ValueError(f"task {name}: {kind} {'needs a file: ' + kind + ':PATH' if not path else 'reads no file'}")
-    return TaskSpec(name=name, kind=kind, path=path, split="train")
+def resolved_task(name: str, split: Split, prompts: int) -> TaskSpec:
+    """A task with the digest of its data. Raises ValueError when that split has fewer prompts than asked for."""
+    task = resolve_task(task_spec(name, split))
+    have = prompts_there_are(task, prompts)
+    if have < prompts:
+        option = "prompts" if split == "train" else "test_prompts"
+        raise ValueError(f"train order: {option} is {prompts}: allowed is a whole number up to the {have} of {name}")
+    return task
+
+
+def different(targets: Sequence[TargetSpec]) -> None:
+    """Raise ValueError when two names stand for the same weights."""
+    names: dict[str, str] = {}
+    for target in targets:
+        if target.digest in names:
+            raise ValueError(f"train order: targets {names[target.digest]} and {target.name} are the same weights")
+        names[target.digest] = target.name
 
 
 def train_order_command(
@@ -104,34 +154,41 @@ def train_order_command(
     recipe: OrderRecipe | None = None,
     on_collect: Callable[[CollectProgress], None] | None = None,
     on_train: "Callable[[OrderProgress], None] | None" = None,
+    tracking_uri: str = "",
 ) -> OrderOutcome:
     """Collect what is missing below `out`, then train (or go on training) and write `out/model`.
 
-    Raises ValueError, before any work, for bad names; later when a cell has no trajectory at all.
+    Raises ValueError, before any work, for bad names or a directory that is in use; later when a cell has no
+    trajectory at all, or the state cannot be gone on with.
     """
-    check_folder(out)
+    check_folder(out, TRACES, MODEL)
     cells = order_cells(request)
-    collected = collect_traces(pool, cells, request.prompts, out / TRACES, progress=on_collect)
-    check_collected(cells, collected, out / TRACES)
-    from workers.training.order import train_order
+    with RunLock(RunDir(out)):
+        collected = collect_all(pool, request, cells, out / TRACES, on_collect)
+        from workers.training.order import train_order  # torch: not before there is something to train on
 
-    recipe = recipe or replace(OrderRecipe(), seed=request.seed)
-    trained = train_order(collected.paths, recipe, out_dir=out / MODEL, progress=on_train, resume=out / STATE)
+        trained = train_order(
+            paths_of(cells.learnt, collected, out / TRACES),
+            recipe or replace(OrderRecipe(), seed=request.seed),
+            test_paths=paths_of(cells.judged, collected, out / TRACES),
+            out_dir=out / MODEL,
+            progress=on_train,
+            resume=out / STATE,
+            log=out / LOG_FILE,
+            tracking_uri=tracking_uri,
+        )
     return OrderOutcome(trained=trained, traces=len(collected.paths), failures=collected.failures)
 
 
-def check_folder(out: Path) -> None:
-    """Raise ValueError when something that is no directory stands where `out` or a folder in it must be."""
-    for folder in (*reversed(out.parents), out, out / TRACES, out / MODEL):
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"train order: out is {str(out)!r}: {folder} is no directory: choose another --out")
-
-
-def check_collected(cells: Sequence[Cell], collected: Collected, folder: Path) -> None:
-    """Raise ValueError for a cell without any trajectory."""
-    folders = {path.parent.name for path in collected.paths}
-    for cell in cells:
-        if not any(name.endswith(cell.cell_id) for name in folders):
-            first = collected.failures[0]
-            what = f"{cell.task.name} at T = {cell.decode.temperature:g}"
-            raise ValueError(f"train order: no trajectory of {what} in {folder} ({first.type}: {first.message})")
+def collect_all(
+    pool: Pool,
+    request: OrderRequest,
+    cells: OrderCells,
+    folder: Path,
+    progress: Callable[[CollectProgress], None] | None,
+) -> Collected:
+    """The trajectories of all cells. Raises ValueError for a cell without any."""
+    wanted = dict.fromkeys(cells.learnt, request.prompts) | dict.fromkeys(cells.judged, request.test_prompts)
+    collected = collect_traces(pool, wanted, folder, progress=progress)
+    check_collected([*cells.learnt, *cells.judged], collected, folder)
+    return collected

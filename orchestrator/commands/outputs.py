@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import existing_run
+from orchestrator.commands.shared import existing_run, existing_training
 
 FORMATS = ("csv", "json", "parquet")
 STDOUT = (Path("-"), Path("/dev/stdout"))
@@ -58,7 +58,10 @@ def export(run: Path, output: Path | None, **options: Any) -> None:
 @run_argument
 @click.option("--tracking-uri", default="", help="Where to (default: as the run says, else mlflow.db in it).")
 def sync(run: Path, tracking_uri: str) -> int:
-    """Bring the MLflow mirror of RUN up to date from its files; exit code 3 when it stays incomplete."""
+    """Bring the MLflow mirror of RUN up to date from its files; exit code 3 when it stays incomplete.
+
+    RUN may also be the directory of spot train order, even while it trains.
+    """
     from orchestrator.finish import mirror
 
-    return mirror(existing_run(run), tracking_uri)
+    return mirror(existing_training(run) or existing_run(run), tracking_uri)

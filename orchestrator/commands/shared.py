@@ -55,6 +55,13 @@ def existing_run(folder: Path) -> RunDir:
     return run
 
 
+def existing_training(folder: Path) -> RunDir | None:
+    """The training directory in a folder, or of that name below `runs/`; None when there is none."""
+    from workers.training.order_log import LOG_FILE
+
+    return next((RunDir(path) for path in (folder, Path("runs") / folder) if (path / LOG_FILE).is_file()), None)
+
+
 def console(*, stderr: bool = False) -> "Console":
     """A console that never wraps a table at 80 columns because it is piped."""
     from rich.console import Console

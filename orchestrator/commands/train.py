@@ -1,60 +1,139 @@
 """`spot train`: tiny targets and order models, the shipped ones again or new ones for another target."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestrator.commands.shared import pool_options
 
+if TYPE_CHECKING:
+    from orchestrator.pools import PoolName
+    from workers.training.order import OrderProgress
+
 
 @click.group()
 def train() -> None:
-    """Train a tiny target, or an order model for any target."""
+    """Train a tiny target, or what a drafter needs for any target: an order model, a draft graph."""
+
+
+@train.command()
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    required=True,
+    help="A target name (spot list targets), a directory or a hub id; may be given several times.",
+)
+@click.option("--task", "tasks", multiple=True, required=True, help="A task or kind:PATH; may be given several times.")
+@click.option("--test-task", "test_tasks", multiple=True, help="A task to judge on and never train on; the same.")
+@click.option("--test-target", "test_targets", multiple=True, help="A target to judge on and never train on; the same.")
+@click.option("--prompts", type=int, default=300, show_default=True, help="Prompts of each task's train split.")
+@click.option(
+    "--test-prompts", type=int, default=50, show_default=True, help="Prompts of the test split, where only judged."
+)
+@click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the trajectories' noise and of training.")
+@click.option("--max-new-tokens", type=int, default=128, show_default=True)
+@click.option("--block-length", type=int, default=32, show_default=True, help="Of every target.")
+@click.option("--dtype", default="float32", show_default=True, help="What every target computes in.")
+@click.option("--steps", type=int, help="Training steps (default: the recipe's).")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/order-<targets>).")
+@click.option("--tracking-uri", default="", help="Where the MLflow mirror goes (default: mlflow.db in the directory).")
+@pool_options
+def order(
+    out: Path | None,
+    steps: int | None,
+    tracking_uri: str,
+    pool: "PoolName",
+    address: str,
+    workers: int | None,
+    **options: Any,
+) -> int:
+    """Record draft-free trajectories on the worker pool and train an order model of them.
+
+    The checkpoint is written to OUT/model, which a drafter's checkpoint option may name, with a card that says how
+    often it is right by role (trained on, or out of domain), target, task, temperature and depth. Run again after
+    whatever ended it, it collects and trains only what is missing, and the weights are those of an uninterrupted run.
+    The log is OUT/training.jsonl; MLflow mirrors it (spot sync OUT).
+
+    Exit codes: 0 all is well; 1 prompts have no trajectory; 2 bad input; 3 the model is whole but its MLflow mirror is
+    not; 130 interrupted.
+    """
+    from dataclasses import replace
+
+    from orchestrator.commands.shared import console
+    from orchestrator.pools import make_pool
+    from orchestrator.show_training import TrainingScreen, accuracy_table
+    from orchestrator.track_training import TrainingMirror
+    from orchestrator.train import OrderRequest, train_order_command
+    from sweeps.spec import ResourceSpec
+    from workers.training.order_recipe import OrderRecipe
+
+    request = OrderRequest(**options)
+    recipe = OrderRecipe(seed=request.seed)
+    recipe = recipe if steps is None else replace(recipe, steps=steps)
+    folder = out if out is not None else Path("runs") / f"order-{'+'.join(Path(name).name for name in request.targets)}"
+    screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
+
+    def follow(progress: "OrderProgress") -> None:
+        screen.order(progress)
+        mirror.follow(progress)
+
+    outcome = train_order_command(
+        request,
+        out=folder,
+        pool=make_pool(pool, ResourceSpec(workers=workers or 0), address=address),
+        recipe=recipe,
+        on_collect=screen.collect,
+        on_train=follow,
+        tracking_uri=tracking_uri,
+    )
+    console().print(accuracy_table(outcome.trained.card))
+    click.echo(
+        f"{folder / 'model'}: trained on {outcome.trained.card.traces} trajectories (accuracies in its README.md)"
+    )
+    for failure in outcome.failures[:5]:
+        click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
+    behind = mirror.finish()
+    return int(bool(outcome.failures)) or behind
 
 
 @train.command()
 @click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
 @click.option("--task", "tasks", multiple=True, required=True, help="A task or kind:PATH; may be given several times.")
-@click.option("--prompts", type=int, default=300, show_default=True, help="Prompts of each task's train split.")
+@click.option("--prompts", type=int, default=32, show_default=True, help="Prompts of each task's train split.")
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
+@click.option("--budget-max", type=int, default=64, show_default=True, help="Nodes at most: the largest budget.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
 @click.option("--block-length", type=int, default=32, show_default=True)
 @click.option("--dtype", default="float32", show_default=True)
-@click.option("--steps", type=int, help="Training steps (default: the recipe's).")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/order-<target>).")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/spiffy-<target>).")
 @pool_options
-def order(out: Path | None, tasks: tuple[str, ...], temperatures: tuple[float, ...], **options: Any) -> int:
-    """Record draft-free trajectories on the worker pool and train an order model of them.
+def spiffy(out: Path | None, budget_max: int, workers: int | None, pool: str, address: str, **options: Any) -> int:
+    """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
 
-    The checkpoint is written to OUT/model, which a drafter's checkpoint option may name. Run again, it collects and
-    trains only what is missing. Exit code 1 when prompts have no trajectory.
+    The graph is written to OUT/graph, which a drafter's checkpoint option may name. Run again, it collects only what
+    is missing. Exit code 1 when prompts have no trajectory.
     """
-    from dataclasses import replace
-
     from orchestrator.pools import make_pool
     from orchestrator.show_training import TrainingScreen
-    from orchestrator.train import OrderRequest, train_order_command
+    from orchestrator.train_spiffy import SpiffyRequest, train_spiffy_command
     from sweeps.spec import ResourceSpec
-    from workers.training.order_recipe import OrderRecipe
+    from workers.training.spiffy_recipe import SpiffyRecipe
 
-    names = ("target", "prompts", "seed", "max_new_tokens", "block_length", "dtype")
-    request = OrderRequest(tasks=tasks, temperatures=temperatures, **{name: options[name] for name in names})
-    recipe = OrderRecipe(seed=request.seed)
-    recipe = recipe if options["steps"] is None else replace(recipe, steps=options["steps"])
-    resources = ResourceSpec(workers=options["workers"] or 0)
-    folder = out if out is not None else Path("runs") / f"order-{Path(request.target).name}"
-    screen = TrainingScreen()
-    outcome = train_order_command(
+    request = SpiffyRequest(**options)
+    recipe = SpiffyRecipe(budget_max=budget_max)
+    outcome = train_spiffy_command(
         request,
-        out=folder,
-        pool=make_pool(options["pool"], resources, address=options["address"]),
+        out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}",
+        pool=make_pool(pool, ResourceSpec(workers=workers or 0), address=address),
         recipe=recipe,
-        on_collect=screen.collect,
-        on_train=screen.order,
+        on_collect=TrainingScreen().collect,
     )
-    click.echo(f"{folder / 'model'}: trained on {outcome.traces} trajectories")
+    graph, have = outcome.graph, outcome.traces
+    click.echo(f"{outcome.path}: {len(graph.nodes)} nodes, calibrated on {graph.traces} of {have} trajectories, judged on the others")
     for failure in outcome.failures[:5]:
         click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
     return int(bool(outcome.failures))

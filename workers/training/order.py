@@ -2,10 +2,9 @@
 
 Deterministic for one machine, library build and number of threads: batches and dropout are a function of the
 recipe's seed and the step number alone, so a run that goes on from its state file gives the weights of an
-uninterrupted one, bit for bit.
+uninterrupted one, bit for bit. What is only judged (other tasks, other targets) changes nothing of them.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,42 +12,50 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from workers.models.facts import OrderConfig
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
-from workers.training.order_accuracy import DepthAccuracy, accuracy_table, held_out_examples, judge_examples
-from workers.training.order_card import OrderCard, write_card
-from workers.training.order_data import Ints, Trajectories
+from workers.training.order_accuracy import judge, judge_examples, judged_examples
+from workers.training.order_card import ROLES, DepthAccuracy, OrderCard, Role, Share, write_card
+from workers.training.order_data import Trajectories
+from workers.training.order_log import Evaluation, TrainingStart, opened
+from workers.training.order_part import Ints
+from workers.training.order_readme import write_readme
 from workers.training.order_recipe import OrderRecipe
 from workers.training.order_state import read_state, write_state
+from workers.training.order_step import Trainee, make_optimizer, one_step, rate_at
 
-CHUNKS = 4  # a batch is cut into pieces of like width, each padded to its own widest block
 VALIDATION_EXAMPLES = 4096
 SAVE_EVERY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderProgress:
-    """One training step. `held_out_loss` (nats) and `held_out_accuracy` are set at evaluations only."""
+    """One training step of loss `loss` (nats). `seconds` of training include those before it was gone on with."""
 
     step: int
     steps: int
     loss: float
     seconds: float
-    held_out_loss: float | None = None
-    held_out_accuracy: float | None = None
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderTrained:
-    """A written checkpoint and what it is worth on held-out prompts."""
+    """A written checkpoint and its card."""
 
     path: Path
-    digest: str
-    held_out_loss: float
-    accuracy: tuple[DepthAccuracy, ...]
-    seconds: float
+    card: OrderCard
+
+    @property
+    def digest(self) -> str:
+        """Of weights and settings."""
+        return self.card.digest
+
+    @property
+    def accuracy(self) -> tuple[DepthAccuracy, ...]:
+        """On prompts that were not trained on."""
+        return self.card.accuracy
 
 
 def train_order(
@@ -56,134 +63,140 @@ def train_order(
     recipe: OrderRecipe,
     *,
     out_dir: Path,
+    test_paths: Sequence[Path] = (),
     progress: Callable[[OrderProgress], None] | None = None,
     resume: Path | None = None,
+    log: Path | None = None,
+    tracking_uri: str = "",
 ) -> OrderTrained:
-    """Train on the traces in `paths` and write checkpoint and card to `out_dir`.
+    """Train on the traces in `paths`, judge on their held-out prompts and on `test_paths`, and write checkpoint and
+    card to `out_dir`.
 
-    Goes on from the state file `resume` if it exists, and keeps it up to date. Raises ValueError for unusable
-    traces and for a state file of another recipe or other data.
+    Goes on from the state file `resume` if it exists, and keeps it up to date, and so the file `log` (`order_log`).
+    Raises ValueError for unusable traces and for a state file that is damaged, of another recipe or other data.
     """
-    data = Trajectories.read(paths, held_out=recipe.held_out)
+    data = Trajectories.read(paths, held_out=recipe.held_out, test_paths=test_paths)
     torch.manual_seed(recipe.seed)
-    model = OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout)
-    trainee = Trainee(model)
+    trainee = Trainee(OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout))
     optimizer = make_optimizer(trainee, recipe)
-    done, spent = (
-        read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest) if resume else (0, 0.0)
-    )
+    done, spent = 0, 0.0
+    if resume:
+        done, spent = read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest)
     started = time.perf_counter() - spent
-    steps = np.flatnonzero(~data.held_out_S & (data.choices_S > 0))
-    if not len(steps):
-        raise ValueError(
-            f"order model: nothing to learn from {len(paths)} trajectories: no step of a prompt that is not held out "
-            "had a choice between positions; allowed are longer ones (max_new_tokens) or more prompts"
-        )
-    validation = held_out_examples(data, recipe.max_depth, VALIDATION_EXAMPLES)
-    for step in range(done, recipe.steps):
-        rng = np.random.default_rng([recipe.seed, step])
-        torch.manual_seed(int(rng.integers(2**62)))  # dropout
-        loss = one_step(trainee, optimizer, data, *data.draw(rng, steps, recipe.batch, recipe.max_depth), recipe, step)
-        last = step + 1 == recipe.steps
-        report = OrderProgress(step=step + 1, steps=recipe.steps, loss=loss, seconds=time.perf_counter() - started)
-        if (step + 1) % recipe.evaluate_every == 0 or last:
-            tally = judge_examples(model, data, *validation)
-            accuracy = float(tally.right.mean()) if len(tally.right) else None
-            report = replace(report, held_out_loss=tally.loss, held_out_accuracy=accuracy)
-        if progress:
-            progress(report)
-        if resume and ((step + 1) % SAVE_EVERY == 0 or last):
+    steps = learnable(data)
+    examples = {role: judged_examples(data, role, recipe.max_depth, VALIDATION_EXAMPLES) for role in ROLES}
+    record = opened(log, start_of(data, recipe, tracking_uri), done=done) if log else None
+    if log and record:
+        record.write(log)
+    for step in range(done + 1, recipe.steps + 1):
+        loss = train_step(trainee, optimizer, data, steps, recipe, step)
+        report = OrderProgress(step=step, steps=recipe.steps, loss=loss, seconds=time.perf_counter() - started)
+        last = step == recipe.steps
+        if step % recipe.evaluate_every == 0 or last:
+            report = replace(report, evaluation=evaluate(trainee.order, data, examples, recipe, report))
+            if log and record and report.evaluation:
+                record = record.plus(report.evaluation)
+                record.write(log)
+        if resume and (step % SAVE_EVERY == 0 or last):
             write_state(
                 resume,
                 trainee,
                 optimizer,
                 recipe=recipe,
                 data_digest=data.data_digest,
-                step=step + 1,
-                seconds=time.perf_counter() - started,
+                step=step,
+                seconds=report.seconds,
             )
-    seconds = time.perf_counter() - started
-    digest = save_order_model(model, out_dir)
-    shipped = load_order_model(out_dir, block_length=data.block_length)  # judged as stored, rounding included
-    held_out_loss, table = accuracy_table(shipped, data, recipe.max_depth)
+        if progress:
+            progress(report)
+    return stored(trainee.order, data, recipe, out_dir, seconds=time.perf_counter() - started)
+
+
+def learnable(data: Trajectories) -> Ints:
+    """The steps to draw examples from. Raises ValueError when there is none."""
+    steps = np.flatnonzero(data.learnt_S & (data.choices_S > 0))
+    if not len(steps):
+        raise ValueError(
+            f"order model: nothing to learn from {data.traces} trajectories: no step of a prompt that is not held out "
+            "had a choice between positions; allowed are longer ones (max_new_tokens) or more prompts"
+        )
+    return steps
+
+
+def start_of(data: Trajectories, recipe: OrderRecipe, tracking_uri: str) -> TrainingStart:
+    """The first line of the log."""
+    return TrainingStart(
+        recipe=recipe,
+        data_digest=data.data_digest,
+        test_digest=data.test_digest,
+        block_length=data.block_length,
+        sources=data.sources,
+        threads=torch.get_num_threads(),
+        torch_version=str(torch.__version__),
+        tracking_uri=tracking_uri,
+    )
+
+
+def train_step(
+    trainee: Trainee, optimizer: torch.optim.AdamW, data: Trajectories, steps: Ints, recipe: OrderRecipe, step: int
+) -> float:
+    """Step `step` (from 1): examples and dropout are a function of seed and step number alone; returns its loss."""
+    rng = np.random.default_rng([recipe.seed, step - 1])
+    torch.manual_seed(int(rng.integers(2**62)))  # dropout
+    drawn = data.draw(rng, steps, recipe.batch, recipe.max_depth)
+    return one_step(trainee, optimizer, data, *drawn, recipe, step - 1)
+
+
+def evaluate(
+    model: OrderModel,
+    data: Trajectories,
+    examples: dict[Role, tuple[Ints, Ints]],
+    recipe: OrderRecipe,
+    report: OrderProgress,
+) -> Evaluation:
+    """The model of the moment on a fixed choice of judged examples."""
+    losses: dict[Role, float | None] = {}
+    accuracy: dict[Role, tuple[Share, ...]] = {}
+    for role, (steps, depths) in examples.items():
+        tally = judge_examples(model, data, steps, depths)
+        everything = np.ones(len(steps), dtype=np.bool_)
+        losses[role] = tally.loss
+        accuracy[role] = tuple(tally.shares(everything, depth)[0] for depth in range(1, recipe.max_depth + 1))
+    return Evaluation(
+        step=report.step,
+        loss=report.loss,
+        rate=rate_at(recipe, report.step - 1),
+        seconds=report.seconds,
+        time=time.time(),
+        losses=losses,
+        accuracy=accuracy,
+    )
+
+
+def stored(model: OrderModel, data: Trajectories, recipe: OrderRecipe, folder: Path, *, seconds: float) -> OrderTrained:
+    """Write the checkpoint, and its card once it was judged as stored, rounding included."""
+    digest = save_order_model(model, folder)
+    judged = judge(load_order_model(folder, block_length=data.block_length), data, recipe.max_depth)
     card = OrderCard(
         digest=digest,
-        target=data.target,
-        target_digest=data.target_digest,
         block_length=data.block_length,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         recipe=recipe,
         seconds=seconds,
         threads=torch.get_num_threads(),
+        torch_version=str(torch.__version__),
         data_digest=data.data_digest,
         traces=data.traces,
-        steps_recorded=len(data.rows_S),
+        steps_recorded=data.steps,
         prompts=data.prompts,
         held_out_prompts=data.held_out_prompts,
-        sources=data.groups,
-        held_out_loss=held_out_loss,
-        accuracy=table,
+        test_digest=data.test_digest,
+        test_traces=data.test_traces,
+        sources=data.sources,
+        held_out_loss=judged.loss["trained on"],
+        out_of_domain_loss=judged.loss["out of domain"],
+        accuracy=judged.accuracy,
     )
-    write_card(out_dir, card)
-    return OrderTrained(path=out_dir, digest=digest, held_out_loss=held_out_loss, accuracy=table, seconds=seconds)
-
-
-class Trainee(torch.nn.Module):
-    """The order model and, for training only, a second head that guesses the log-odds which decide the next commit.
-
-    The commit is the open position of largest fresh log-odds; guessing all of them teaches more than naming the winner.
-    """
-
-    def __init__(self, order: OrderModel) -> None:
-        super().__init__()
-        self.order = order
-        self.confidence = torch.nn.Linear(order.config.width, 1)
-
-
-def make_optimizer(trainee: Trainee, recipe: OrderRecipe) -> torch.optim.AdamW:
-    """AdamW; only matrices decay."""
-    matrices = [parameter for parameter in trainee.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in trainee.parameters() if parameter.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98))
-
-
-def rate_at(recipe: OrderRecipe, step: int) -> float:
-    """Learning rate of a step: a linear rise, then a cosine to zero at the last step."""
-    if step < recipe.rise:
-        return recipe.rate * (step + 1) / recipe.rise
-    share = (step - recipe.rise) / max(1, recipe.steps - recipe.rise)
-    return recipe.rate * 0.5 * (1 + math.cos(math.pi * share))
-
-
-def one_step(
-    trainee: Trainee,
-    optimizer: torch.optim.AdamW,
-    data: Trajectories,
-    steps: Ints,
-    depths: Ints,
-    recipe: OrderRecipe,
-    step: int,
-) -> float:
-    """One update on the examples (steps, depths); returns their mean cross-entropy in nats."""
-    model = trainee.order
-    for group in optimizer.param_groups:
-        group["lr"] = rate_at(recipe, step)
-    model.train()
-    optimizer.zero_grad(set_to_none=True)
-    total = 0.0
-    for at in np.array_split(np.argsort(data.rows_S[steps], kind="stable"), CHUNKS):
-        if len(at) == 0:
-            continue
-        batch = data.batch(steps[at], depths[at])
-        hidden_BAW = model.encode(model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.seen_BA)
-        order_loss = -model.log_order(hidden_BAW, batch.open_BA).gather(-1, batch.label_B[:, None]).sum()
-        guess_BA = trainee.confidence(hidden_BAW).squeeze(-1)
-        gap_BA = functional.smooth_l1_loss(guess_BA, batch.fresh_BA.clamp(-16, 16) / 4, reduction="none")
-        confidence_loss = (gap_BA * batch.open_BA).sum(-1).div(batch.open_BA.sum(-1)).sum()
-        loss = order_loss + recipe.confidence_weight * confidence_loss
-        (loss / len(steps)).backward()  # type: ignore[no-untyped-call]
-        total += float(order_loss.detach()) / len(steps)
-    torch.nn.utils.clip_grad_norm_(trainee.parameters(), recipe.clip)
-    optimizer.step()
-    return total
+    write_readme(folder, card)
+    write_card(folder, card)
+    return OrderTrained(path=folder, card=card)

@@ -1,21 +1,85 @@
-"""The card of an order model: how it was made and what it is worth, for people (README.md) and programs (card.json)."""
+"""The card of an order model for programs (card.json): from which trajectories it was made and what it is worth.
+
+Accuracies are those of the stored weights on prompts that were never trained on, for two roles: held-out prompts of
+what was trained on, and what was out of domain (recorded to be judged only). No torch here: `spot sync` reads cards.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
-from workers.training.order_accuracy import DepthAccuracy, Share
+from sweeps.statistics import wilson
+from sweeps.store import atomic_write
 from workers.training.order_recipe import OrderRecipe
+
+CARD_FILE = "card.json"
+VERSION = 2
+Role = Literal["trained on", "out of domain"]
+ROLES: tuple[Role, ...] = ("trained on", "out of domain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """`hits` of `n`, with Wilson's 95 % interval (None where n is 0)."""
+
+    hits: int
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, hits: int, n: int) -> "Share":
+        """The share of `hits` in `n`."""
+        estimate = wilson(hits, n)
+        return cls(hits=hits, n=n, value=estimate.value, low=estimate.low, high=estimate.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Trajectories of one target, task and temperature, and whether the model learnt from them.
+
+    `prompts` were recorded, `judged` of them were kept from training (None: an older card does not say).
+    """
+
+    role: Role
+    target: str
+    target_digest: str
+    task: str
+    temperature: float
+    prompts: int | None = None
+    judged: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthAccuracy:
+    """Next-commit accuracy at one draft depth; `target` "", `task` "" and `temperature` None stand for all."""
+
+    depth: int
+    order_model: Share
+    stale_confidence: Share
+    role: Role = "trained on"
+    target: str = ""
+    task: str = ""
+    temperature: float | None = None
+
+    @property
+    def group(self) -> tuple[Role, str, str, float | None]:
+        """What is counted together, whatever the depth."""
+        return self.role, self.target, self.task, self.temperature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderCard:
-    """Everything on the card. `seconds` is the wall time of training; accuracies are those of the stored weights."""
+    """Everything on the card. `seconds` is the wall time of training; losses are nats (None: nothing to judge).
+
+    `data_digest` covers the trajectories of the sources trained on, which with recipe, threads, `torch_version` and
+    machine decide the weights; `test_digest` those that were only judged.
+    """
 
     digest: str
-    target: str
-    target_digest: str
     block_length: int
     parameters: int
     recipe: OrderRecipe
@@ -26,55 +90,42 @@ class OrderCard:
     steps_recorded: int
     prompts: int
     held_out_prompts: int
-    sources: tuple[tuple[str, float], ...]
-    held_out_loss: float
+    sources: tuple[Source, ...]
+    held_out_loss: float | None
     accuracy: tuple[DepthAccuracy, ...]
+    test_traces: int = 0
+    test_digest: str = ""
+    out_of_domain_loss: float | None = None
+    torch_version: str = ""
+    version: int = VERSION
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Name and weight digest of every target that was trained on."""
+        return {source.target: source.target_digest for source in self.sources if source.role == "trained on"}
+
+    def totals(self, role: Role = "trained on") -> dict[int, DepthAccuracy]:
+        """The accuracies over all targets, tasks and temperatures of a role, by depth."""
+        return {row.depth: row for row in self.accuracy if row.group == (role, "", "", None)}
 
 
-def write_card(path: Path, card: OrderCard) -> None:
-    """Write README.md and card.json into the directory `path`."""
-    (path / "card.json").write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=2) + b"\n")
-    (path / "README.md").write_text(readme(card), encoding="utf-8")
+def write_card(folder: Path, card: OrderCard) -> None:
+    """Write card.json into a checkpoint folder."""
+    atomic_write(folder / CARD_FILE, msgspec.json.format(msgspec.json.encode(card), indent=2) + b"\n")
 
 
-def readme(card: OrderCard) -> str:
-    """The card as Markdown."""
-    sources = ", ".join(f"{task} at T = {temperature:g}" for task, temperature in card.sources)
-    lines = [
-        f"# Order model of SPOT for {card.target}",
-        "",
-        "Predicts which masked position the target fills next, from the stale distribution and the path to a draft",
-        "state. It decides how many forwards decoding takes, never what is decoded: a wrong draft is refused.",
-        "",
-        f"- target: `{card.target}`, weights `{card.target_digest[:16]}`, block length {card.block_length}",
-        f"- {card.parameters:,} parameters, stored as float16; digest `{card.digest[:16]}`",
-        f"- trajectories: {card.traces} draft-free ones ({sources}), {card.steps_recorded:,} steps,",
-        f"  {card.prompts} prompts, {card.held_out_prompts} of them held out; data digest `{card.data_digest[:16]}`",
-        f"- recipe: {card.recipe.steps} steps of {card.recipe.batch} examples, AdamW at {card.recipe.rate:g}, seed",
-        f"  {card.recipe.seed}; {card.seconds:.0f} s on {card.threads} CPU threads (all of it in `card.json`)",
-        "",
-        "## Held-out next-commit accuracy",
-        "",
-        "Depth d: the known commit and d - 1 true commits behind it are filled in; the position of the next one is",
-        "asked for. States with a single open position are not counted. Beside it: always naming the most confident",
-        "stale position that is still open. In brackets: 95 % Wilson intervals.",
-        f"Held-out loss: {card.held_out_loss:.3f} nats.",
-        "",
-    ]
-    for task, temperature in dict.fromkeys((row.task, row.temperature) for row in card.accuracy):
-        rows = [row for row in card.accuracy if (row.task, row.temperature) == (task, temperature)]
-        lines += [f"### {task} at T = {temperature:g}" if task else "### All", ""]
-        lines += ["| depth | n | order model | stale confidence |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| {row.depth} | {row.order_model.n:,} | {shown(row.order_model)} | {shown(row.stale_confidence)} |"
-            for row in rows
-        ]
-        lines.append("")
-    return "\n".join(lines)
+def read_card(folder: Path) -> OrderCard:
+    """The card in a checkpoint folder, also one of the first version. Raises ValueError naming the file."""
+    path = folder / CARD_FILE
+    try:
+        raw = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.convert(raw if "version" in raw else of_one_target(raw), OrderCard, strict=True)
+    except (msgspec.MsgspecError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is no card of an order model ({error})") from None
 
 
-def shown(share: Share) -> str:
-    """A share in percent with its interval, or a dash."""
-    if share.value is None or share.low is None or share.high is None:
-        return "-"
-    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
+def of_one_target(raw: dict[str, Any]) -> dict[str, Any]:
+    """A card of the first version, which knew one target and no other domain."""
+    target = {"role": "trained on", "target": raw.pop("target"), "target_digest": raw.pop("target_digest")}
+    sources = [{**target, "task": task, "temperature": temperature} for task, temperature in raw["sources"]]
+    return {**raw, "sources": sources, "version": 1}

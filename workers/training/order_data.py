@@ -10,7 +10,8 @@ L block width, K candidates.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,11 +20,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
+from workers.decoding.stale import TOP_K
 from workers.models.features import BEYOND, COMMITTED, OPEN, confidence_rank, path_columns, stale_features
-from workers.replay.trace import Trace, decode_trace
-
-Ints = NDArray[np.int64]
+from workers.training.order_card import Source
+from workers.training.order_part import Ints, Key, Part, digest_of, read_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +46,24 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectories:
-    """All steps of some traces of one target and block length.
+    """All steps of some traces of one block length; those of sources that are only judged come last.
 
     `order_SL[s, i]` is the number of the commit that filled position i, counted from step s (0: its own commit,
     negative: before), COMMITTED for given tokens, BEYOND for positions that are never filled. `choices_S` is the
-    number of depths that are examples, `rows_S` that of masked positions, `group_S` indexes `groups` (task,
-    temperature), `held_out_S` marks prompts kept for validation.
+    number of depths that are examples, `rows_S` that of masked positions, `source_S` indexes `sources`. `learnt_S`
+    marks what is trained on, `judged_S` steps of prompts that are trained on nowhere. Counts and `data_digest` are
+    those of the traces to train on; `test_traces` and `test_digest` those of the others.
     """
 
     block_length: int
-    target: str
-    target_digest: str
     data_digest: str
+    test_digest: str
     traces: int
+    test_traces: int
+    steps: int
     prompts: int
     held_out_prompts: int
-    groups: tuple[tuple[str, float], ...]
+    sources: tuple[Source, ...]
     logprobs_RK: Tensor
     logodds_R: Tensor
     entropy_R: Tensor
@@ -68,46 +72,50 @@ class Trajectories:
     first_row_S: Tensor
     order_SL: Tensor
     choices_S: Ints
-    group_S: Ints
-    held_out_S: NDArray[np.bool_]
+    source_S: Ints
+    learnt_S: NDArray[np.bool_]
+    judged_S: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, paths: Sequence[Path], *, held_out: float) -> Self:
-        """The traces in some files. Raises ValueError on bad files, mixed targets or too few prompts to hold any
-        out.
+    def read(cls, paths: Sequence[Path], *, held_out: float, test_paths: Sequence[Path] = ()) -> Self:
+        """The traces to train on in `paths`, and those to judge only in `test_paths`.
+
+        The share `held_out` of the prompts to train on is held out, at every temperature and of every target; prompts
+        are split in the order of a hash, so what is judged only moves nothing. Raises ValueError on bad files, mixed
+        block lengths or too few prompts to hold any out.
         """
-        if not paths:
+        learnt, test = read_parts(paths, "trained on"), read_parts(test_paths, "out of domain")
+        if not learnt:
             raise ValueError("traces: none given")
-        digest = hashlib.sha256()
-        parts: list[_Part] = []
-        for path in sorted(paths):
-            data = path.read_bytes()
-            digest.update(hashlib.sha256(data).digest())
-            try:
-                parts.append(_Part.of(decode_trace(data)))
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
-        first = parts[0]
-        for path, part in zip(sorted(paths), parts, strict=True):
-            if (part.target_digest, part.block_length) != (first.target_digest, first.block_length):
-                what = f"target {part.target_digest[:12]}, block length {part.block_length}"
-                raise ValueError(f"{path}: {what}: the others have {first.target_digest[:12]}, {first.block_length}")
-        groups = tuple(sorted({part.group for part in parts}))
-        prompts = sorted({part.prompt for part in parts}, key=lambda prompt: hashlib.sha256(prompt.encode()).digest())
+        parts = [*learnt, *test]
+        length = parts[0].block_length
+        for part in parts:
+            if part.block_length != length:
+                raise ValueError(f"{part.path}: block length {part.block_length}: the others have {length}")
+        prompts = sorted({part.prompt for part in learnt}, key=lambda prompt: hashlib.sha256(prompt.encode()).digest())
         kept = set(prompts[: math.ceil(held_out * len(prompts))])
         if len(kept) == len(prompts):
             raise ValueError(f"traces: {len(prompts)} prompts: at least 2 are needed, one of them held out")
+        seen = set(prompts) - kept
+        labels = labels_of(parts)
+        keys = sorted({part.key for part in parts}, key=lambda key: (key[0] != "trained on", *key))
         row_counts = np.concatenate([part.rows_S for part in parts])
+
+        def spread(values: Iterable[Any], kind: type) -> NDArray[Any]:
+            """One value a part, repeated for its steps."""
+            return np.repeat(np.array(list(values), dtype=kind), [len(part.rows_S) for part in parts])
+
         return cls(
-            block_length=first.block_length,
-            target=first.target,
-            target_digest=first.target_digest,
-            data_digest=digest.hexdigest(),
-            traces=len(parts),
+            block_length=length,
+            data_digest=digest_of(learnt),
+            test_digest=digest_of(test) if test else "",
+            traces=len(learnt),
+            test_traces=len(test),
+            steps=sum(len(part.rows_S) for part in learnt),
             prompts=len(prompts),
             held_out_prompts=len(kept),
-            groups=groups,
-            logprobs_RK=_joined([part.arrays["logprobs"] for part in parts]),
+            sources=tuple(source_of(key, parts, seen, labels) for key in keys),
+            logprobs_RK=_joined([part.arrays["logprobs"] for part in parts], width=TOP_K),
             logodds_R=_joined([part.arrays["logodds"] for part in parts]),
             entropy_R=_joined([part.arrays["entropy"] for part in parts]),
             outside_R=_joined([part.arrays["outside"] for part in parts]),
@@ -115,8 +123,9 @@ class Trajectories:
             first_row_S=torch.from_numpy(np.cumsum(row_counts) - row_counts),
             order_SL=torch.from_numpy(np.concatenate([part.order_SL for part in parts])),
             choices_S=np.concatenate([part.choices_S for part in parts]),
-            group_S=np.concatenate([np.full(len(part.rows_S), groups.index(part.group)) for part in parts]),
-            held_out_S=np.concatenate([np.full(len(part.rows_S), part.prompt in kept) for part in parts]),
+            source_S=spread((keys.index(part.key) for part in parts), np.int64),
+            learnt_S=spread((part.role == "trained on" and part.prompt in seen for part in parts), np.bool_),
+            judged_S=spread((part.prompt not in seen for part in parts), np.bool_),
         )
 
     def draw(self, rng: np.random.Generator, steps: Ints, count: int, max_depth: int) -> tuple[Ints, Ints]:
@@ -164,48 +173,31 @@ class Trajectories:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """What is kept of one trace."""
-
-    target: str
-    target_digest: str
-    block_length: int
-    prompt: str
-    group: tuple[str, float]
-    rows_S: Ints
-    order_SL: NDArray[np.int32]
-    choices_S: Ints
-    arrays: dict[str, NDArray[Any]]
-
-    @classmethod
-    def of(cls, trace: Trace) -> Self:
-        header, length = trace.header, trace.header.decode.block_length
-        order_SL = np.empty((len(trace), length), dtype=np.int32)
-        bounds = np.array(trace.rows, dtype=np.int64)
-        rows_S = bounds[1:] - bounds[:-1]
-        starts = np.array([step.start for step in trace.steps])
-        for start in np.unique(starts):
-            steps = np.flatnonzero(starts == start)
-            first = trace.steps[steps[0]].state
-            order_L = np.where(np.array(first.tokens) == header.mask_id, BEYOND, COMMITTED)
-            order_L[[trace.commits[step].position for step in steps]] = np.arange(len(steps))
-            relative = order_L - np.arange(len(steps))[:, None]
-            order_SL[steps] = np.where((order_L == BEYOND) | (order_L == COMMITTED), order_L, relative)
-        if not np.array_equal(((order_SL >= 0) & (order_SL < BEYOND)).sum(-1), rows_S):
-            raise ValueError("trace: it ends within a block")
-        return cls(
-            target=header.target,
-            target_digest=header.target_digest,
-            block_length=length,
-            prompt=f"{header.task}/{header.prompt_id}",
-            group=(header.task, header.decode.temperature),
-            rows_S=rows_S,
-            order_SL=order_SL,
-            choices_S=np.maximum(rows_S - 2, 0),  # the known commit and the deepest prefix leave two open
-            arrays={name: trace.arrays[name] for name in ("logprobs", "logodds", "entropy", "outside")},
-        )
+def labels_of(parts: Sequence[Part]) -> dict[str, str]:
+    """A name for each weight digest: the target's own, with the digest behind it where two share a name."""
+    names = {part.target_digest: part.target for part in parts}
+    shared = [name for name, count in Counter(names.values()).items() if count > 1]
+    return {digest: f"{name} ({digest[:8]})" if name in shared else name for digest, name in names.items()}
 
 
-def _joined(parts: list[NDArray[Any]]) -> Tensor:
-    return torch.from_numpy(np.concatenate([part.astype(np.float32, copy=False) for part in parts]))
+def source_of(key: Key, parts: Sequence[Part], seen: Container[str], labels: Mapping[str, str]) -> Source:
+    """A source, with its prompts counted; `seen` are those trained on."""
+    role, _, target_digest, task, temperature = key
+    prompts = {part.prompt for part in parts if part.key == key}
+    return Source(
+        role=role,
+        target=labels[target_digest],
+        target_digest=target_digest,
+        task=task,
+        temperature=temperature,
+        prompts=len(prompts),
+        judged=sum(prompt not in seen for prompt in prompts),
+    )
+
+
+def _joined(parts: list[NDArray[Any]], width: int = 0) -> Tensor:
+    """The rows of all parts in float32; with `width`, candidates that a small vocabulary lacks count as impossible."""
+    tensors = [torch.from_numpy(part.astype(np.float32, copy=False)) for part in parts]
+    if width:
+        tensors = [functional.pad(rows, (0, width - rows.shape[-1]), value=-math.inf) for rows in tensors]
+    return torch.cat(tensors)

@@ -64,7 +64,11 @@ def sweep(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def mirror(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No MLflow mirror (seconds a run), unless a test asks for `real_mirror`."""
     if "real_mirror" not in request.fixturenames:
+        from orchestrator.tracking import MirrorOutcome
+
+        none = MirrorOutcome(status="unchanged", uri="nowhere", message="left out of this test")
         monkeypatch.setattr("orchestrator.finish.mirror", lambda *_: 0)
+        monkeypatch.setattr("orchestrator.tracking.sync", lambda *_: none)
 
 
 @pytest.fixture

@@ -69,12 +69,19 @@ def test_names_that_do_not_exist(spot: Spot) -> None:
     assert "did you mean tiny-sdar?" in ended.err
 
 
-def test_trajectories_without_a_choice(spot: Spot, models: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--max-new-tokens", "--block-length"])
+def test_trajectories_without_a_choice_are_refused_before_decoding(
+    spot: Spot, models: Path, tmp_path: Path, option: str
+) -> None:
     command = ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", tmp_path / "order"]
-    ended = spot(*command, "--prompts", 3, "--max-new-tokens", 1, "--steps", 1, "--pool", "inline")
-    assert ended.code == 2
-    assert "spot: order model: nothing to learn from 6 trajectories" in ended.err
-    assert "allowed are longer ones (max_new_tokens) or more prompts" in ended.err
+    ended = spot(*command, "--prompts", 3, option, 2, "--steps", 1, "--pool", "inline")
+    assert (ended.code, ended.out) == (2, "")
+    name = option.removeprefix("--").replace("-", "_")
+    assert ended.err == (
+        f"spot: train order: {name} is 2: allowed is a whole number from 3: "
+        "with fewer open positions there is no order to learn\n"
+    )
+    assert not (tmp_path / "order").exists()
 
 
 @pytest.mark.parametrize("inside", ["", "order", "model"])
@@ -86,7 +93,7 @@ def test_out_that_is_a_file_is_refused_before_decoding(spot: Spot, models: Path,
     asked = out / "order" if inside == "order" else out
     ended = spot("train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", asked)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"spot: train order: out is {str(asked)!r}: {file} is no directory: choose another --out\n"
+    assert ended.err == f"spot: out is {str(asked)!r}: {file} is no directory: choose another --out\n"
     assert file.read_text() == "mine"
 
 

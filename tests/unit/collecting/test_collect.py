@@ -44,7 +44,8 @@ class TraceRunner:
 
 
 def collected(folder, runner, **options):
-    return collect_traces(InlinePool(runner_factory=lambda *_: runner), CELLS, PROMPTS, folder, **options)
+    pool = InlinePool(runner_factory=lambda *_: runner)
+    return collect_traces(pool, dict.fromkeys(CELLS, PROMPTS), folder, **options)
 
 
 def test_every_prompt_of_every_cell_has_its_trace(tmp_path):
@@ -83,7 +84,7 @@ def test_damaged_missing_and_foreign_files_are_collected_again(tmp_path):
 def test_more_prompts_extend_a_collection(tmp_path):
     runner = TraceRunner()
     pool = InlinePool(runner_factory=lambda *_: runner)
-    collect_traces(pool, CELLS, 2, tmp_path)
+    collect_traces(pool, dict.fromkeys(CELLS, 2), tmp_path)
     collected(tmp_path, runner)
     assert set(runner.runs.values()) == {1}
     assert len(runner.runs) == 12
@@ -139,7 +140,7 @@ def test_a_lost_worker_costs_a_retry_only(tmp_path):
     runner = TraceRunner()
     pool = DyingPool(runner, losses=2)
     notes: list[str] = []
-    outcome = collect_traces(pool, CELLS, PROMPTS, tmp_path, progress=lambda p: notes.append(p.note))
+    outcome = collect_traces(pool, dict.fromkeys(CELLS, PROMPTS), tmp_path, progress=lambda p: notes.append(p.note))
     assert len(outcome.paths) == 12
     assert sum("killed" in note for note in notes) == 2
     assert set(runner.runs.values()) == {1}
@@ -149,7 +150,7 @@ def test_a_lost_worker_costs_a_retry_only(tmp_path):
 def test_a_pool_that_never_gets_anything_done_is_an_error_and_closed(tmp_path):
     pool = DyingPool(TraceRunner(), losses=10**6)
     with pytest.raises(ValueError, match="no worker gets anything done: killed"):
-        collect_traces(pool, CELLS, 60, tmp_path)
+        collect_traces(pool, dict.fromkeys(CELLS, 60), tmp_path)
     assert pool.closed == 1
 
 
@@ -162,7 +163,7 @@ def test_an_interrupt_keeps_what_is_stored_and_closes_the_pool(tmp_path):
 
     pool = DyingPool(Stopped(), losses=0)
     with pytest.raises(KeyboardInterrupt):
-        collect_traces(pool, CELLS, PROMPTS, tmp_path)
+        collect_traces(pool, dict.fromkeys(CELLS, PROMPTS), tmp_path)
     assert pool.closed == 1
     runner = TraceRunner()
     collected(tmp_path, runner)

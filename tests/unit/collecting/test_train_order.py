@@ -19,7 +19,7 @@ def checkpoint(tmp_path_factory) -> str:
 
 
 def request(checkpoint, **options) -> OrderRequest:
-    values = {"target": checkpoint, "tasks": ("tiny-arith",), "prompts": 3, "max_new_tokens": 7, "block_length": 4}
+    values = {"targets": (checkpoint,), "tasks": ("tiny-arith",), "prompts": 3, "max_new_tokens": 7, "block_length": 4}
     return OrderRequest(**(values | options))
 
 
@@ -32,9 +32,10 @@ def test_from_names_to_a_checkpoint_and_a_second_run_collects_nothing(checkpoint
     facts = inspect_order_model(tmp_path / "model")
     assert (facts.block_length, facts.digest) == (4, outcome.trained.digest)
     card = json.loads((tmp_path / "model" / "card.json").read_text())
-    assert card["sources"] == [["tiny-arith", 0.0], ["tiny-arith", 1.0], ["tiny-code", 0.0], ["tiny-code", 1.0]]
+    sources = [(source["task"], source["temperature"], source["prompts"]) for source in card["sources"]]
+    assert sources == [("tiny-arith", 0.0, 3), ("tiny-arith", 1.0, 3), ("tiny-code", 0.0, 3), ("tiny-code", 1.0, 3)]
     assert card["prompts"] == 6  # a prompt counts once, however often it was decoded
-    assert card["target_digest"] == order_cells(wanted)[0].target.digest
+    assert {source["target_digest"] for source in card["sources"]} == {order_cells(wanted).learnt[0].target.digest}
 
     seen: list[CollectProgress] = []
     again = train_order_command(wanted, out=tmp_path, pool=InlinePool(), recipe=RECIPE, on_collect=seen.append)
@@ -43,7 +44,7 @@ def test_from_names_to_a_checkpoint_and_a_second_run_collects_nothing(checkpoint
 
 
 def test_cells_are_draft_free_over_the_train_split(checkpoint):
-    cells = order_cells(request(checkpoint, temperatures=(0.0, 0.5, 1.0), seed=7))
+    cells = order_cells(request(checkpoint, temperatures=(0.0, 0.5, 1.0), seed=7)).learnt
     assert [cell.decode.temperature for cell in cells] == [0.0, 0.5, 1.0]
     assert all(cell.is_baseline and cell.task.split == "train" and cell.seed == 7 for cell in cells)
     assert len({cell.cell_id for cell in cells}) == 3
@@ -52,8 +53,8 @@ def test_cells_are_draft_free_over_the_train_split(checkpoint):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "tiny-sdra"}, "unknown target.*tiny-sdra.*tiny-sdar"),
-        ({"target": "./nowhere"}, "no checkpoint in"),
+        ({"targets": ("tiny-sdra",)}, "unknown target.*tiny-sdra.*tiny-sdar"),
+        ({"targets": ("./nowhere",)}, "no checkpoint in"),
         ({"tasks": ("tiny-arit",)}, "unknown task.*tiny-arith"),
         ({"tasks": ("jsonl",)}, "needs a file: jsonl:PATH"),
         ({"tasks": ("tiny-arith:x",)}, "reads no file"),

@@ -1,0 +1,74 @@
+"""What the training commands share: names into targets, tasks and draft-free cells, the directory, what came back.
+
+ValueErrors are one line for people and name the nearest thing that exists.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from orchestrator.collect import Collected, trace_path
+from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
+from sweeps.store import RunDir
+from sweeps.tables import unknown
+from workers import catalog
+
+Split = Literal["train", "test"]
+TRACES = "traces"
+
+
+def target_spec(name: str, dtype: str) -> TargetSpec:
+    """A built-in target, a directory, or a hub id."""
+    if name in catalog.TARGETS:
+        entry = catalog.TARGETS[name]
+        return TargetSpec(name=name, path=entry.path, revision=entry.revision, dtype=dtype)
+    if "/" in name:
+        return TargetSpec(name=name, path=name, dtype=dtype)
+    raise ValueError(unknown("target", name, catalog.TARGETS) + " (a directory or hub id contains a `/`)")
+
+
+def task_spec(name: str, split: Split = "train") -> TaskSpec:
+    """A split of a built-in task, or `kind:PATH`."""
+    kind, _, path = name.partition(":")
+    if kind not in catalog.TASKS:
+        raise ValueError(unknown("task", kind, catalog.TASKS))
+    if catalog.TASKS[kind].needs_path != bool(path):
+        raise ValueError(f"task {name}: {kind} {'needs a file: ' + kind + ':PATH' if not path else 'reads no file'}")
+    return TaskSpec(name=name, kind=kind, path=path, split=split)
+
+
+def cells_of(pairs: Iterable[tuple[TargetSpec, TaskSpec]], rules: Sequence[DecodeSpec], seed: int) -> tuple[Cell, ...]:
+    """The draft-free cells of some targets and tasks, each by each rule."""
+    return tuple(
+        Cell(target=target, task=task, decode=rule, drafter=NO_DRAFTER, seed=seed)
+        for (target, task), rule in product(pairs, rules)
+    )
+
+
+def paths_of(cells: Sequence[Cell], collected: Collected, folder: Path) -> tuple[Path, ...]:
+    """The trajectories of some of the cells."""
+    folders = {trace_path(folder, cell, 0).parent for cell in cells}
+    return tuple(path for path in collected.paths if path.parent in folders)
+
+
+def check_folder(out: Path, *inside: str) -> None:
+    """Raise ValueError when something that is no directory stands where `out` or a folder in it must be, or `out` is a
+    run directory.
+    """
+    for folder in (*reversed(out.parents), out, *(out / name for name in inside)):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"out is {str(out)!r}: {folder} is no directory: choose another --out")
+    if RunDir(out).spec.exists():
+        raise ValueError(f"out is {str(out)!r}: a sweep's run directory: choose another --out")
+
+
+def check_collected(cells: Sequence[Cell], collected: Collected, folder: Path) -> None:
+    """Raise ValueError for a cell without any trajectory."""
+    folders = {path.parent for path in collected.paths}
+    for cell in cells:
+        if trace_path(folder, cell, 0).parent not in folders:
+            first = collected.failures[0]
+            what = f"{cell.task.name} at T = {cell.decode.temperature:g} by {cell.target.name}"
+            raise ValueError(f"no trajectory of {what} in {folder} ({first.type}: {first.message})")

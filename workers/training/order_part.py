@@ -1,0 +1,94 @@
+"""One trace as it is kept for training: which commit filled which position when, and the rows of every step.
+
+Shapes: S steps, L block width; `arrays` hold the rows of all steps, one after the other.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.models.features import BEYOND, COMMITTED
+from workers.replay.trace import Trace, decode_trace
+from workers.training.order_card import Role
+
+Ints = NDArray[np.int64]
+Key = tuple[Role, str, str, str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What is kept of one trace. `choices_S` is the number of draft depths of a step that leave a choice."""
+
+    path: Path
+    sha256: bytes
+    role: Role
+    target: str
+    target_digest: str
+    block_length: int
+    prompt: str
+    task: str
+    temperature: float
+    rows_S: Ints
+    order_SL: NDArray[np.int32]
+    choices_S: Ints
+    arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, path: Path, sha256: bytes, role: Role, trace: Trace) -> Self:
+        """Raises ValueError for a trace that ends within a block."""
+        header, length = trace.header, trace.header.decode.block_length
+        order_SL = np.empty((len(trace), length), dtype=np.int32)
+        bounds = np.array(trace.rows, dtype=np.int64)
+        rows_S = bounds[1:] - bounds[:-1]
+        starts = np.array([step.start for step in trace.steps])
+        for start in np.unique(starts):
+            steps = np.flatnonzero(starts == start)
+            first = trace.steps[steps[0]].state
+            order_L = np.where(np.array(first.tokens) == header.mask_id, BEYOND, COMMITTED)
+            order_L[[trace.commits[step].position for step in steps]] = np.arange(len(steps))
+            relative = order_L - np.arange(len(steps))[:, None]
+            order_SL[steps] = np.where((order_L == BEYOND) | (order_L == COMMITTED), order_L, relative)
+        if not np.array_equal(((order_SL >= 0) & (order_SL < BEYOND)).sum(-1), rows_S):
+            raise ValueError("trace: it ends within a block")
+        return cls(
+            path=path,
+            sha256=sha256,
+            role=role,
+            target=header.target,
+            target_digest=header.target_digest,
+            block_length=length,
+            prompt=f"{header.task}/{header.prompt_id}",
+            task=header.task,
+            temperature=header.decode.temperature,
+            rows_S=rows_S,
+            order_SL=order_SL,
+            choices_S=np.maximum(rows_S - 2, 0),  # the known commit and the deepest prefix leave two open
+            arrays={name: trace.arrays[name] for name in ("logprobs", "logodds", "entropy", "outside")},
+        )
+
+    @property
+    def key(self) -> Key:
+        """The source it belongs to."""
+        return self.role, self.target, self.target_digest, self.task, self.temperature
+
+
+def read_parts(paths: Sequence[Path], role: Role) -> list[Part]:
+    """The traces in some files, by path. Raises ValueError naming the file."""
+    parts = []
+    for path in sorted(paths):
+        data = path.read_bytes()
+        try:
+            parts.append(Part.of(path, hashlib.sha256(data).digest(), role, decode_trace(data)))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    return parts
+
+
+def digest_of(parts: Sequence[Part]) -> str:
+    """sha256 (hex) over the contents of all files."""
+    return hashlib.sha256(b"".join(part.sha256 for part in parts)).hexdigest()

@@ -1,0 +1,92 @@
+"""The card of an order model for people: README.md beside its weights."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sweeps.store import atomic_write
+from workers.training.order_card import DepthAccuracy, OrderCard, Role, Share, Source
+
+HEADINGS: dict[Role, str] = {
+    "trained on": "Held-out prompts of what it was trained on",
+    "out of domain": "Out of domain: nothing of it was trained on",
+}
+
+
+def write_readme(folder: Path, card: OrderCard) -> None:
+    """Write README.md into a checkpoint folder."""
+    atomic_write(folder / "README.md", readme(card).encode())
+
+
+def readme(card: OrderCard) -> str:
+    """The card as Markdown."""
+    recipe = card.recipe
+    lines = [
+        f"# Order model of SPOT for {', '.join(card.targets)}",
+        "",
+        "Predicts which masked position the target fills next, from the stale distribution and the path to a draft",
+        "state. It decides how many forwards decoding takes, never what is decoded: a wrong draft is refused.",
+        "",
+        f"- {card.parameters:,} parameters for blocks of {card.block_length}, stored as float16;",
+        f"  digest `{card.digest[:16]}`",
+        f"- trained on {card.traces} draft-free trajectories ({card.steps_recorded:,} steps) of",
+        f"  {card.prompts} prompts, {card.held_out_prompts} of them held out; data digest `{card.data_digest[:16]}`",
+        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
+        "  of it in `card.json`)",
+        f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
+        "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
+        "  the same torch; with others the last bits of sums differ, and then all weights a little",
+        "",
+        "| role | target | weights | task | T | prompts | of them judged |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(source_line(source) for source in card.sources),
+        "",
+        "## Next-commit accuracy on prompts that were not trained on",
+        "",
+        "Depth d: the known commit and d - 1 true commits behind it are filled in; the position of the next one is",
+        "asked for. States with a single open position are not counted. Beside it: always naming the most confident",
+        "stale position that is still open. In brackets: 95 % Wilson intervals.",
+        f"Held-out loss: {nats(card.held_out_loss)}; out of domain: {nats(card.out_of_domain_loss)}.",
+        "",
+    ]
+    for role, heading in HEADINGS.items():
+        rows = [row for row in card.accuracy if row.role == role]
+        if rows:
+            lines += [f"### {heading}", ""]
+        for group in dict.fromkeys(row.group for row in rows):
+            lines += [f"#### {name_of(rows, group)}", ""]
+            lines += ["| depth | n | order model | stale confidence |", "| --- | --- | --- | --- |"]
+            lines += [depth_line(row) for row in rows if row.group == group]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def source_line(source: Source) -> str:
+    """A source as a row of the table."""
+    counts = " | ".join("?" if number is None else f"{number}" for number in (source.prompts, source.judged))
+    of = f"{source.role} | {source.target} | `{source.target_digest[:16]}` | {source.task} | {source.temperature:g}"
+    return f"| {of} | {counts} |"
+
+
+def depth_line(row: DepthAccuracy) -> str:
+    """An accuracy as a row of a table."""
+    return f"| {row.depth} | {row.order_model.n:,} | {shown(row.order_model)} | {shown(row.stale_confidence)} |"
+
+
+def name_of(rows: Iterable[DepthAccuracy], group: tuple[Role, str, str, float | None]) -> str:
+    """What a group is called among `rows`; the target is named where there are several."""
+    _, target, task, temperature = group
+    several = len({row.target for row in rows if row.target}) > 1
+    at = "" if temperature is None else f" at T = {temperature:g}"
+    return f"{task or 'All'}{at}{f' of {target}' if target and (several or not task) else ''}"
+
+
+def shown(share: Share) -> str:
+    """A share in percent with its interval, or a dash."""
+    if share.value is None or share.low is None or share.high is None:
+        return "-"
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+
+def nats(loss: float | None) -> str:
+    """A loss, or a dash."""
+    return "-" if loss is None else f"{loss:.3f} nats"
