@@ -94,6 +94,10 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
         raise SweepError(
             f"target {target.name}: architecture {facts.architecture} is not one of {', '.join(catalog.FAMILIES)}"
         )
+    try:
+        cache = family.cache(target.cache)
+    except ValueError as error:
+        raise SweepError(f"target {target.name}: {error}") from None
     is_hub = not Path(target.path).expanduser().is_dir()
     return (
         replace(
@@ -103,7 +107,8 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             digest=facts.weight_digest,
             settings_digest=settings_digest(folder),
             family=facts.architecture,
-            exact_cache=family.exact_cache,
+            cache=cache,
+            exact_cache=family.exact(cache),
         ),
         facts,
     )

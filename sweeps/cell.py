@@ -12,8 +12,8 @@ from typing import Any
 
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 
-ID_VERSION = 2
-TARGET_IDENTITY = ("digest", "settings_digest", "dtype", "family")
+ID_VERSION = 3
+TARGET_IDENTITY = ("digest", "settings_digest", "dtype", "family", "cache")
 DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "verify_margin", "digest", "cost_digest")
 NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
 

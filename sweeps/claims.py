@@ -23,7 +23,12 @@ class Claim(StrEnum):
 
 
 def claim_of(cell: Cell) -> Claim:
-    """The claim of a cell. Independent noise is exact in distribution; an approximate cache bounds identity to it."""
+    """The claim of a cell. Independent noise is exact in distribution; an approximate cache bounds identity to it.
+
+    A whole-sequence target without a cache forwards the whole canvas for every state, so that its logits are a function
+    of the state alone: lossless, as with an exact cache (`exact_cache` says so). With a `prefix` or `dual` cache they
+    depend on what was kept as well, and identity is promised against the draft-free decoder with the same cache.
+    """
     if cell.decode.temperature > 0 and cell.decode.noise == "independent" and not cell.is_baseline:
         return Claim.DISTRIBUTION_EXACT
     return Claim.LOSSLESS if cell.target.exact_cache else Claim.EXACT_GIVEN_CACHE

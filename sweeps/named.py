@@ -23,7 +23,11 @@ def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source)
         if not spec.path and name in tables.targets:
             built_in = tables.targets[name]
             spec = TargetSpec(
-                name=name, path=built_in.path, revision=spec.revision or built_in.revision, dtype=spec.dtype
+                name=name,
+                path=built_in.path,
+                revision=spec.revision or built_in.revision,
+                dtype=spec.dtype,
+                cache=spec.cache,
             )
         if not spec.path:
             message = (

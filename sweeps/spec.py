@@ -37,7 +37,8 @@ class TargetSpec:
     """A target model: a name of the built-in table, a directory, or a hub id with its revision.
 
     `digest` (sha256 over the weight files) and `settings_digest` (over config, tokenizer and template) are empty until
-    resolved; `exact_cache` is a trait of the family.
+    resolved. `cache` is the kind of key/value cache, of those the family can keep ("": its default, until resolved);
+    `exact_cache` says whether it changes nothing.
     """
 
     name: str
@@ -47,6 +48,7 @@ class TargetSpec:
     digest: str = ""
     settings_digest: str = ""
     family: str = ""
+    cache: str = ""
     exact_cache: bool = True
 
     def __post_init__(self) -> None:

@@ -2,7 +2,8 @@
 
 A toy target's logits are a seeded hash of everything it may see (committed prefix and its own block copy), so any
 mix-up of states, copies, positions or cached blocks changes them. `drift` says how much they depend on the block: small
-drift makes stale distributions good guesses, as in a trained model.
+drift makes stale distributions good guesses, as in a trained model. `rounding` is what a batch of several copies may do
+to a logit, as kernels chosen by shape do on real devices.
 """
 
 import hashlib
@@ -38,6 +39,11 @@ class ToySession:
     prefix: tuple[int, ...]
     block_length: int
     forwards: int = 0
+    positions: int = 0
+    pending: int = 0
+
+    def __post_init__(self) -> None:
+        self.positions = len(self.prefix)
 
     @property
     def prefix_length(self) -> int:
@@ -47,14 +53,22 @@ class ToySession:
         assert blocks_NL.ndim == 2
         assert blocks_NL.shape[1] == self.block_length
         self.forwards += 1
+        self.positions += blocks_NL.numel() + self.pending
+        self.pending = 0
         self.target.batches.append(len(blocks_NL))
-        return torch.stack([self.target.row(self.prefix, tuple(block)) for block in blocks_NL.tolist()])
+        rows_NLV = torch.stack([self.target.row(self.prefix, tuple(block)) for block in blocks_NL.tolist()])
+        if len(blocks_NL) == 1 or not self.target.rounding:
+            return rows_NLV
+        key = hashed(self.target.seed, "rounding", self.prefix, blocks_NL.tolist())
+        uniform_NLV = torch.rand(rows_NLV.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(key))
+        return rows_NLV + self.target.rounding * (2 * uniform_NLV - 1)
 
     def commit(self, block_L: Tensor) -> None:
         block = tuple(block_L.tolist())
         assert len(block) == self.block_length
         assert self.target.traits.mask_id not in block
         self.prefix += block
+        self.pending = len(block)
 
 
 @dataclass
@@ -67,6 +81,7 @@ class ToyTarget:
     scale: float = 2.0
     stops: tuple[int, ...] = ()
     max_positions: int = 4096
+    rounding: float = 0.0
     shape_logits: Callable[[Tensor], Tensor] = torch.clone
     batches: list[int] = field(default_factory=list)
 

@@ -40,6 +40,16 @@ class FamilyEntry:
     read: str = ""
     caches: tuple[str, ...] = ("exact",)
 
+    def cache(self, asked: str) -> str:
+        """The kind of cache that `asked` means ("": the default). Raises ValueError naming what is allowed."""
+        if asked and asked not in self.caches:
+            raise ValueError(f"cache is {asked!r}: allowed for this architecture is {' | '.join(self.caches)}")
+        return asked or self.caches[0]
+
+    def exact(self, cache: str) -> bool:
+        """Whether a target with this kind of cache computes what it would without any."""
+        return self.exact_cache or cache == "none"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactEntry:

@@ -46,7 +46,7 @@ class Loaded:
 
     def get_target(self, spec: TargetSpec) -> Target:
         """The target of `spec`. Raises ValueError when the loaded weights are not those of a digest that it names."""
-        key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision
+        key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision, spec.cache
         if self.target is not None and key == self.target_key:
             return self.target
         self.target = None  # before the next one is loaded: two may not fit

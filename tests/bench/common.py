@@ -51,4 +51,4 @@ def tiny_target(name: str = "tiny-sdar") -> Any:
     torch.set_num_threads(1)
     from sweeps.spec import TargetSpec
 
-    return resolve("workers.targets.sdar:load")(TargetSpec(name=name, path=TARGETS[name].path), device="cpu")
+    return resolve("workers.targets.load:load")(TargetSpec(name=name, path=TARGETS[name].path), device="cpu")

@@ -18,7 +18,8 @@ from torch import Tensor
 class TargetTraits:
     """What a decoder, a claim and a record need to know about a loaded target.
 
-    `exact_cache` is true when logits with the prefix cache equal those without it (block-causal attention).
+    `exact_cache` is true when logits with the cache equal those without it: block-causal attention, or `cache` is
+    `none`. Other kinds of cache (`prefix`, `dual`) are approximate.
     `weight_digest` is a sha256 over the weight files' content.
     """
 
@@ -34,6 +35,7 @@ class TargetTraits:
     exact_cache: bool
     dtype: str
     device: str
+    cache: str = "exact"
 
 
 class Session(Protocol):
@@ -43,11 +45,17 @@ class Session(Protocol):
     def prefix_length(self) -> int:
         """Number of committed positions, the pending filled block included."""
 
-    def forward(self, blocks_NL: Tensor) -> Tensor:
-        """Hidden states `hidden_NLH` of N copies of the active block, each attending to the prefix and to itself only.
+    @property
+    def positions(self) -> int:
+        """Token positions forwarded so far, prefill included: what the sequence has cost the target."""
 
-        The first call after `commit` also computes the keys and values of the filled block (no forward of its own).
-        The prefix's keys and values are not copied N times. Changing one copy leaves the others' rows bit-equal.
+    def forward(self, blocks_NL: Tensor) -> Tensor:
+        """Hidden states `hidden_NLH` of N copies of the active block; row i of a copy is what predicts its position i.
+
+        A copy attends to itself and to what is cached of other blocks, never to another copy: changing one leaves the
+        others' rows bit-equal. The cache is not copied N times. The first call after `commit` also computes what the
+        cache lacks (no forward of its own). The result depends on committed blocks and the copy's state alone, never on
+        what was forwarded before.
         """
 
     def commit(self, block_L: Tensor) -> None:

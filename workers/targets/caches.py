@@ -1,8 +1,9 @@
-"""The exact prefix cache and attention of many block copies over it.
+"""The key/value cache of one sequence and attention of many block copies over it.
 
 Keys and values (after RoPE) are kept for one sequence, preallocated. A verification forward has N copies of the active
 block: the queries of all copies are folded into one product with the prefix keys, each copy's own keys make a second
-part, and one softmax runs over both. So the prefix is read once and never copied N times.
+part, and one softmax runs over both. So the prefix is read once and never copied N times. In a whole-sequence target
+what is kept may lie behind the block as well: keys carry their positions, so their order in the cache is no matter.
 
 Shapes: T = pending + N * L positions, h query heads, k key/value heads, g = h / k, d head width, M prefix, R = T * g
 folded queries.
@@ -43,6 +44,17 @@ def prefill_attention(cache: PrefixCache, visible_11MM: Tensor) -> Attend:
     def attend(layer: int, q_Mhd: Tensor, k_Mkd: Tensor, v_Mkd: Tensor) -> Tensor:
         cache.write(layer, 0, k_Mkd, v_Mkd)
         return dense(layer, q_Mhd[None], k_Mkd[None], v_Mkd[None])[0]
+
+    return attend
+
+
+def refresh_attention(cache: PrefixCache, kept_M: Tensor) -> Attend:
+    """Attention of a whole sequence `[1, S]` to itself, storing the keys and values of the positions `kept_M`."""
+    dense = dense_attention(None)
+
+    def attend(layer: int, q_1Shd: Tensor, k_1Skd: Tensor, v_1Skd: Tensor) -> Tensor:
+        cache.write(layer, 0, k_1Skd[0, kept_M], v_1Skd[0, kept_M])
+        return dense(layer, q_1Shd, k_1Skd, v_1Skd)
 
     return attend
 

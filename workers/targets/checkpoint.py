@@ -1,4 +1,8 @@
-"""Weights from safetensors into a body: each key consumed exactly once, straight to its dtype and device."""
+"""Weights from safetensors into a body: each key consumed exactly once, straight to its place, dtype and device.
+
+The body's memory is allocated once; a stored tensor is copied into its part of it and let go, so that loading holds the
+model and one tensor.
+"""
 
 import warnings
 from pathlib import Path
@@ -7,35 +11,44 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from workers.targets.config import CheckpointConfig
 from workers.targets.files import weight_files
 from workers.targets.layers import Body
-from workers.targets.shape import BodyShape
 
 HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
 
 
-def load_body(folder: Path, shape: BodyShape, *, dtype: torch.dtype, device: torch.device) -> tuple[Body, Tensor]:
+def load_body(
+    folder: Path, config: CheckpointConfig, *, dtype: torch.dtype, device: torch.device
+) -> tuple[Body, Tensor]:
     """The body and its head `[vocab, hidden]` (the embedding itself when tied). Keys and shapes were checked by
     `facts_of`.
 
     A tied checkpoint that stores another head than its embedding gets a warning, and the embedding is used.
     """
     with torch.device("meta"):
-        body = Body(shape)
-    state: dict[str, Tensor] = {}
+        body = Body(config.shape)
+    places = {weight.name: weight for weight in config.weights}
+    wide = torch.promote_types(dtype, torch.float32)
+    kept_wide = {weight.into for weight in config.weights if weight.wide}
+    state = {
+        name: torch.empty(size, dtype=wide if name in kept_wide else dtype, device=device)
+        for name, size in config.shape.weights()
+    }
+    unused = {}
     for file in weight_files(folder):
         with safe_open(str(file), framework="pt", device=str(device)) as stored:
             for key in stored.keys():  # noqa: SIM118  (not a mapping)
-                # A copy: tensors of a mapped file lie at odd addresses, and products then round differently.
-                state[key] = stored.get_tensor(key).to(dtype, copy=True)
-    head = state.pop(HEAD, None)
-    embedding = state[EMBEDDING]
-    if shape.tied:
-        if head is not None and not torch.equal(head, embedding):
-            warnings.warn(
-                f"{folder}: tie_word_embeddings is true but {HEAD} differs; the embedding is used", stacklevel=2
-            )
-        head = embedding
-    assert head is not None, "check_weights lets no untied checkpoint without a head through"
+                if key in places:
+                    place = places.pop(key)
+                    part = state[place.into].narrow(place.axis, place.start, place.shape[place.axis])
+                    part.copy_(stored.get_tensor(key))
+                else:
+                    unused[key] = stored.get_tensor(key)
+    assert not places, "check_weights lets no checkpoint with missing tensors through"
+    head = state.pop(HEAD, state[EMBEDDING])
+    for key, tensor in unused.items():  # a tied checkpoint's own head
+        if not torch.equal(tensor.to(head.dtype), head):
+            warnings.warn(f"{folder}: the head is tied but {key} differs; the embedding is used", stacklevel=2)
     body.load_state_dict({key.removeprefix("model."): value for key, value in state.items()}, strict=True, assign=True)
     return body.eval().requires_grad_(False), head

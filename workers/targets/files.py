@@ -7,7 +7,7 @@ code.
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -16,6 +16,7 @@ from typing import Any
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 WANTED = ("*.json", "*.safetensors", "*.jinja", "*.txt")
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
@@ -85,7 +86,11 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
         files = (folder / SINGLE,)
     for file in files:
         if not file.is_file():
-            raise ValueError(f"{file}: missing weight file (allowed: {SINGLE}, or the shards that {INDEX} names)")
+            pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+            never = f"; {listed(pickles)}: pickled weights can run code and are never read" if pickles else ""
+            raise ValueError(
+                f"{file}: missing weight file (allowed: {SINGLE}, or the shards that {INDEX} names{never})"
+            )
     return files
 
 
@@ -143,20 +148,28 @@ def _check_entry(file: Path, key: str, entry: object) -> None:
         raise ValueError(f"{file}: tensor {key} is {entry!r}; expected dtype (text), shape and data_offsets [from, to]")
 
 
-def check_weights(stored: Mapping[str, StoredTensor], expected: Mapping[str, tuple[int, ...]], *, tied: bool) -> None:
-    """Each expected tensor once and with its shape, and no other. A tied model may also store its head."""
+def check_weights(
+    stored: Mapping[str, StoredTensor], expected: Mapping[str, tuple[int, ...]], *, tied_head: str = ""
+) -> None:
+    """Each expected tensor once and with its shape, and no other but a tied model's own head."""
+    missing = [f"{key} {list(shape)}" for key, shape in expected.items() if key not in stored]
+    extra = sorted(stored.keys() - expected.keys() - {tied_head})
+    problems = [f"{listed(missing)} missing from the weight files"] if missing else []
+    problems += [f"unexpected in the weight files: {listed(extra)}"] if extra else []
+    if problems:
+        raise ValueError(f"tensors {'; '.join(problems)}")
     for key, shape in expected.items():
-        if key not in stored:
-            raise ValueError(f"tensor {key} {list(shape)} is missing from the weight files")
         if stored[key].shape != shape:
             raise ValueError(
                 f"tensor {key} in {stored[key].file.name} has shape {list(stored[key].shape)}; "
                 f"the config asks for {list(shape)}"
             )
-    extra = sorted(stored.keys() - expected.keys() - ({"lm_head.weight"} if tied else set()))
-    if extra:
-        more = f" and {len(extra) - 3} more" if len(extra) > 3 else ""
-        raise ValueError(f"unexpected tensors in the weight files: {', '.join(extra[:3])}{more}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of a list and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def weight_digest(folder: Path) -> str:

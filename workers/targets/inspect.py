@@ -7,7 +7,8 @@ embedding shows in `spot plan`, before any worker starts.
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.targets.config import ARCHITECTURE, SdarConfig, read_config
+from workers.catalog import FAMILIES, resolve
+from workers.targets.config import CheckpointConfig
 from workers.targets.files import check_weights, read_json, resolve_folder, stored_tensors, weight_digest
 
 
@@ -34,22 +35,32 @@ def inspect_checkpoint(path_or_hub_id: str | Path, *, revision: str | None = Non
     return facts_of(resolve_folder(str(path_or_hub_id), revision))[0]
 
 
-def facts_of(folder: Path) -> tuple[CheckpointFacts, SdarConfig]:
-    """Facts and config of a checkpoint folder."""
-    config = read_config(folder)
-    stored = stored_tensors(folder)
-    check_weights(stored, dict(config.shape.weights()), tied=config.shape.tied)
+def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
+    """Facts and config of a checkpoint folder, by the reader of its family."""
+    architecture = architecture_of(folder)
+    config: CheckpointConfig = resolve(FAMILIES[architecture].read)(folder)
+    expected = {weight.name: weight.shape for weight in config.weights}
+    check_weights(stored_tensors(folder), expected, tied_head=config.head if config.shape.tied else "")
     facts = CheckpointFacts(
-        architecture=ARCHITECTURE,
+        architecture=architecture,
         weight_digest=weight_digest(folder),
         vocab_size=config.shape.vocab_size,
-        mask_id=config.mask_id,
-        stop_ids=config.stop_ids,
+        mask_id=config.tokens.mask_id,
+        stop_ids=config.tokens.stop_ids,
         max_positions=config.max_positions,
         parameters=config.shape.parameters,
         chat="template" if chat_template(folder) else "raw",
     )
     return facts, config
+
+
+def architecture_of(folder: Path) -> str:
+    """The architecture a checkpoint's config names. Raises ValueError unless it is one of `FAMILIES`."""
+    path = folder / "config.json"
+    names = read_json(path).get("architectures")
+    if isinstance(names, list) and len(names) == 1 and isinstance(names[0], str) and names[0] in FAMILIES:
+        return names[0]
+    raise ValueError(f"{path}: architectures is {names!r}; allowed is one of {', '.join(FAMILIES)}")
 
 
 def chat_template(folder: Path) -> str | None:

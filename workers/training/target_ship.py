@@ -19,7 +19,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import Commit
 from workers.drafters.none import NoDrafter
 from workers.targets.base import Target
-from workers.targets.sdar import load_target
+from workers.targets.load import load_target
 from workers.training.target import TASKS, Progress, Trained, train_target
 from workers.training.target_card import HeldOut, TargetCard, write_card
 from workers.training.target_recipes import TargetRecipe

@@ -12,7 +12,7 @@ from sweeps.spec import DecodeSpec, TargetSpec
 from workers.decode_one import GridBlock, GridCell
 from workers.decoding.noise import sample_seed
 from workers.decoding.reference import reference
-from workers.targets.sdar import load
+from workers.targets.load import load
 
 Spot = Callable[..., Any]
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.tiny_checkpoints import END, MASK, PADDED, edit_json, write_checkpoint
 from workers.targets.inspect import inspect_checkpoint
-from workers.targets.sdar import load_target
+from workers.targets.load import load_target
 
 
 def _shards(folder: Path) -> tuple[Path, Path]:

@@ -15,9 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from transformers.models.qwen3 import modeling_qwen3
 
+from workers.targets.block_causal import BlockCausalTarget
 from workers.targets.caches import PrefixCache
 from workers.targets.layers import Body, block_causal
-from workers.targets.sdar import SdarTarget, load_target
+from workers.targets.load import load_target
 from workers.training.tiny_tokenizer import save_tokenizer, train_tokenizer
 
 SHAPES = {
@@ -73,7 +74,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(params=TOLERANCE)
 def pair(
     request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[SdarTarget, Qwen3ForCausalLM, float]]:
+) -> Iterator[tuple[BlockCausalTarget, Qwen3ForCausalLM, float]]:
     """Ours and theirs with the same weights, and how far logits may differ."""
     if request.param == "float64":
         monkeypatch.setattr(modeling_qwen3.Qwen3RMSNorm, "forward", _wide_norm)
@@ -106,7 +107,7 @@ def _ids(count: int, seed: int) -> list[int]:
     return torch.randint(5, 250, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-def test_dense_forward_equals_transformers(pair: tuple[SdarTarget, Qwen3ForCausalLM, float]) -> None:
+def test_dense_forward_equals_transformers(pair: tuple[BlockCausalTarget, Qwen3ForCausalLM, float]) -> None:
     ours, theirs, tolerance = pair
     ids, blocks = _ids(22, seed=1), [i // L for i in range(22)]
     hidden = ours.dense(torch.tensor([ids]), block_causal(torch.tensor([blocks])))
@@ -115,7 +116,7 @@ def test_dense_forward_equals_transformers(pair: tuple[SdarTarget, Qwen3ForCausa
 
 @pytest.mark.parametrize("prefix", [0, 1, 4, 12, 13, 15])
 def test_copies_over_the_cache_equal_transformers(
-    pair: tuple[SdarTarget, Qwen3ForCausalLM, float], prefix: int
+    pair: tuple[BlockCausalTarget, Qwen3ForCausalLM, float], prefix: int
 ) -> None:
     ours, theirs, tolerance = pair
     head, blocks = _ids(prefix, seed=2), [i // L for i in range(prefix)]
@@ -126,7 +127,7 @@ def test_copies_over_the_cache_equal_transformers(
         _same(logits_LV, _theirs(theirs, head + copy, [*blocks, *[99] * L])[prefix:], tolerance)
 
 
-def test_a_pending_block_is_seen_as_prefix(pair: tuple[SdarTarget, Qwen3ForCausalLM, float]) -> None:
+def test_a_pending_block_is_seen_as_prefix(pair: tuple[BlockCausalTarget, Qwen3ForCausalLM, float]) -> None:
     ours, theirs, tolerance = pair
     prompt = _ids(10, seed=6)
     session = ours.start(prompt, block_length=L, max_new_tokens=20)
@@ -211,5 +212,5 @@ def test_the_cache_is_allocated_once() -> None:
 def test_parameter_names_are_the_published_ones(folder: Path) -> None:
     target = load_target(folder)
     theirs = Qwen3ForCausalLM.from_pretrained(folder).model.state_dict()
-    assert isinstance(target._body, Body)
-    assert target._body.state_dict().keys() == theirs.keys()
+    assert isinstance(target.body, Body)
+    assert target.body.state_dict().keys() == theirs.keys()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tiny_checkpoints import BEGIN, END, edit_json, write_checkpoint
 from workers.targets.inspect import inspect_checkpoint
-from workers.targets.sdar import load_target
+from workers.targets.load import load_target
 
 
 def _drop_template(folder: Path) -> None:

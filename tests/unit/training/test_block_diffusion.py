@@ -7,7 +7,7 @@ import torch
 
 from tests.tiny_checkpoints import END, MASK, write_checkpoint
 from workers.targets.layers import block_causal, dense_attention
-from workers.targets.sdar import load_target
+from workers.targets.load import load_target
 from workers.training.block_diffusion import Batch, Bucket, bfloat16_attention, bucket, draw, noisy_batch
 
 L = 4
@@ -107,7 +107,7 @@ def test_a_noisy_block_sees_what_decoding_shows(tmp_path: Path, block_length: in
     batch = _batch(rows, copies=1, full_mask=0.5, block_length=block_length)
     clean = 16 - block_length
     with torch.inference_mode():
-        hidden = target._body(batch.ids_BT, batch.positions_T, dense_attention(batch.visible_TT[None, None]))
+        hidden = target.body(batch.ids_BT, batch.positions_T, dense_attention(batch.visible_TT[None, None]))
     for row in range(2):
         whole = rows.ids_BS[row].tolist()
         for start in range(4, 16, block_length):

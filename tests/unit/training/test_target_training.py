@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from workers.targets.inspect import inspect_checkpoint
-from workers.targets.sdar import load_target
+from workers.targets.load import load_target
 from workers.training.target import Progress, rate_scale, train_target
 from workers.training.target_recipes import RECIPES, TINY_SDAR, TargetRecipe
 from workers.training.target_ship import ship_target

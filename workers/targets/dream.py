@@ -1,0 +1,47 @@
+"""Dream (Dream-org/Dream-v0-*-7B): a Qwen2.5 body that attends to the whole sequence and predicts one ahead.
+
+The hidden state of position i - 1 predicts position i, as in the autoregressive model that it was made from. The
+weights' names are Qwen2's; queries, keys and values have biases.
+"""
+
+from pathlib import Path
+
+from workers.targets.config import CheckpointConfig, ConfigFile
+from workers.targets.shape import BodyShape, same_names
+from workers.targets.tokens import token_facts
+
+TURN_END = "<|im_end|>"
+
+
+def read(folder: Path) -> CheckpointConfig:
+    """Config and tokenizer files of a checkpoint folder, checked."""
+    file = ConfigFile.of(folder)
+    file.only("hidden_act", "silu")
+    file.only("use_mrope", False)
+    file.only("use_sliding_window", False, None)
+    hidden = file.whole("hidden_size")
+    heads = file.divisor("num_attention_heads", hidden)
+    shape = BodyShape(
+        vocab_size=file.whole("vocab_size"),
+        hidden=hidden,
+        layers=file.whole("num_hidden_layers"),
+        heads=heads,
+        kv_heads=file.divisor("num_key_value_heads", heads),
+        head_dim=file.even(hidden // heads, "hidden_size / num_attention_heads"),
+        mlp=file.whole("intermediate_size"),
+        norm_eps=file.number("rms_norm_eps"),
+        rope_theta=file.rope_theta(),
+        tied=file.flag("tie_word_embeddings"),
+        qk_norm=False,
+        qkv_bias=True,
+    )
+    return CheckpointConfig(
+        family="dream",
+        attention="whole",
+        shifted=True,
+        shape=shape,
+        weights=tuple(same_names(shape)),
+        max_positions=file.whole("max_position_embeddings"),
+        tokens=token_facts(folder, file.values, shape.vocab_size, ends=(TURN_END,)),
+        stored_dtype=file.stored_dtype(),
+    )
