@@ -7,10 +7,10 @@ an oracle, which is no method, does not compete.
 from collections import defaultdict
 from collections.abc import Iterable
 
+from reports.contests import forwards_ratio
 from reports.frames import Frames
 from reports.labels import Labels
 from sweeps.aggregate import CellResult
-from sweeps.statistics import ratio_of_sums
 
 
 def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResult]]:
@@ -37,9 +37,7 @@ def nfe_winners(frames: Frames, labels: Labels) -> set[str]:
 
 def fewer_forwards(frames: Frames, one: CellResult, other: CellResult) -> bool:
     """Whether `one` needs fewer forwards than `other` over the prompts that both decoded."""
-    ours, theirs = (frames.rows[result.cell_id].generations for result in (one, other))
-    both = sorted(ours.keys() & theirs.keys())
-    ratio = ratio_of_sums([theirs[i].counters.nfe for i in both], [ours[i].counters.nfe for i in both])
+    ratio = forwards_ratio(frames, [(other, one)])
     return ratio.low is not None and ratio.low > 1
 
 

@@ -18,6 +18,7 @@ from sweeps.records import Counters, Failure, GenerationRecord, ItemResult, Prov
 from sweeps.results import encode_result
 from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
+from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord, is_study
 from sweeps.todo import Job, Plan, item_of, jobs_of
 
 WORDS = ("Tom ", "has ", "12", " apples", ".\n", "So ", "1", " + ", "30", " = ", "42", ". ", "The ", "answer ", "is ")
@@ -32,6 +33,7 @@ HOSTILE = (
 )
 BLOCK = 32
 TIE, GAP = 2e-5, 3.5
+KEEP = {"ssd": 0.35, "oracle_position": 0.97, "oracle_token": 0.45}  # chance that one more draft state comes true
 CODE_DIGEST = "c0ffee" * 6
 FINISHED = 1_760_000_000.0
 
@@ -87,6 +89,7 @@ def grid(
     temperatures: tuple[float, ...] = (0.0, 1.0),
     gammas: tuple[float, ...] = (0.1,),
     seeds: tuple[int, ...] = (0,),
+    oracles: bool = False,
     mark: str = "",
 ) -> tuple[Cell, ...]:
     """The cells of a quick sweep: draft-free, ssd, spot and spot with a mass floor; `mark` goes into every name."""
@@ -100,6 +103,7 @@ def grid(
             seed=seed,
         )
         cells += [base, *(replace(base, drafter=drafter) for drafter in drafters(budgets, gammas, mark))]
+        cells += [replace(base, drafter=oracle) for oracle in (oracle_specs(budgets, mark) if oracles else ())]
     return tuple(cells)
 
 
@@ -112,17 +116,33 @@ def drafters(budgets: tuple[int, ...], gammas: tuple[float, ...], mark: str = ""
             yield DrafterSpec(name="spot-gamma", kind="spot", budget=budget, gamma=gamma, digest="s")
 
 
+def oracle_specs(budgets: tuple[int, ...], mark: str = "") -> Iterator[DrafterSpec]:
+    """The three oracles at every budget."""
+    for kind, budget in itertools.product(("oracle_position", "oracle_token", "oracle_joint"), budgets):
+        name = f"{kind}{mark}"
+        yield DrafterSpec(name=name, kind=kind, budget=budget, hedge=0.0, merge_states=False, oracle=True)
+
+
 def sweep(
-    cells: tuple[Cell, ...], *, prompts: int = 16, timed: int = 3, repeats: int = 3, faults: Faults = NO_FAULTS
+    cells: tuple[Cell, ...],
+    *,
+    prompts: int = 16,
+    timed: int = 3,
+    repeats: int = 3,
+    studied: int = 0,
+    faults: Faults = NO_FAULTS,
 ) -> Sweep:
-    """Results for `cells`."""
-    jobs = jobs_of(cells, MeasureSpec(prompts=prompts, timed_prompts=timed, repeats=repeats))
+    """Results for `cells`; `studied` prompts for each order model."""
+    measure = MeasureSpec(prompts=prompts, timed_prompts=timed, repeats=repeats, studied_prompts=studied)
+    jobs = jobs_of(cells, measure, ("spot",))
     empty = {job.cell_id for job in [job for job in jobs if not job.cell.is_baseline][: faults.empty_cells]}
     return Sweep(jobs=jobs, results={job.cell_id: items(job, faults) for job in jobs if job.cell_id not in empty})
 
 
 def items(job: Job, faults: Faults) -> tuple[ItemResult, ...]:
-    """A decode item, a timing item, and what went wrong with them."""
+    """A decode item, a timing item, and what went wrong with them; or a study item."""
+    if is_study(job.cell):
+        return (study_item(job, faults),)
     cell, last = job.cell, job.prompts - faults.missing
     failing = range(0 if cell.is_baseline else faults.failed)
     generations = tuple(generation(cell, index, faults) for index in range(len(failing), last))
@@ -223,14 +243,15 @@ def draft_free(cell: Cell, index: int) -> GenerationRecord:
 def walk(rng: random.Random, cell: Cell, base: GenerationRecord) -> tuple[tuple[int, ...], ...]:
     """Round of each commit; accepted and drafted of each round. Walks grow with the budget and end at a block."""
     budget, gamma = cell.drafter.budget, cell.drafter.gamma
-    keep = {"ssd": 0.35}.get(cell.drafter.kind, 0.72) - 0.05 * (cell.decode.temperature > 0) - 0.1 * gamma
-    keep *= 1 - 0.5 / (1 + budget)
+    keep = KEEP.get(cell.drafter.kind, 0.72) - 0.05 * (cell.decode.temperature > 0) - 0.1 * gamma
+    keep = 1.0 if cell.drafter.kind == "oracle_joint" else keep * (1 - 0.5 / (1 + budget))
     rounds: list[int] = []
     accepted: list[int] = []
     drafted: list[int] = []
     while len(rounds) < base.tokens_generated:
         left = BLOCK - (base.prompt_tokens + len(rounds)) % BLOCK
-        most = max(0, min(budget, left - 1)) if accepted else 0
+        alone = not rounds or left == BLOCK  # a block's first forward
+        most = 0 if alone else max(0, min(budget, left - 1))
         took = next((step for step in range(most) if rng.random() >= keep), most)
         offered = rng.randrange(1, budget + 1) if gamma else budget
         accepted.append(took)
@@ -268,6 +289,52 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
         drafter_seconds=0.08 * sum(variant),
         forward_seconds=0.85 * sum(variant),
         walk_seconds=0.05 * sum(variant),
+    )
+
+
+def study_item(job: Job, faults: Faults) -> ItemResult:
+    """The study of a job's cell: the first prompts failed, the last are missing."""
+    last, failing = job.studied_prompts - faults.missing, range(min(faults.failed, job.studied_prompts))
+    item = item_of(job, "study", 0, last)
+    return ItemResult(
+        item_id=item.item_id,
+        cell_id=job.cell_id,
+        kind="study",
+        first=0,
+        last=last,
+        studies=tuple(study(job.cell, index) for index in range(len(failing), last)),
+        failures=tuple(failure(index, faults) for index in failing),
+        finished_at=FINISHED,
+        provenance=provenance(),
+    )
+
+
+def study(cell: Cell, index: int) -> StudyRecord:
+    """Counts in which tokens are foretold well, positions by the model better than by confidence, all worse further."""
+    rng = random.Random(f"study/{cell.cell_id}/{index}")
+
+    def hits(asked: tuple[int, ...], share: float) -> tuple[int, ...]:
+        return tuple(sum(rng.random() < share for _ in range(n)) for n in asked)
+
+    asked = tuple(
+        tuple(3 if ahead <= place <= BLOCK - 2 else 0 for place in range(BLOCK)) for ahead in range(1, LOOK_AHEADS + 1)
+    )
+    tops = [tuple(hits(row, 0.96 - 0.02 * far) for far, row in enumerate(asked))]
+    for _ in TOPS[1:]:  # half of what was missed is among twice as many
+        missed = tuple(
+            tuple(a - h for a, h in zip(row, found, strict=True)) for row, found in zip(asked, tops[-1], strict=True)
+        )
+        more = tuple(hits(row, 0.5) for row in missed)
+        tops.append(tuple(tuple(map(sum, zip(row, new, strict=True))) for row, new in zip(tops[-1], more, strict=True)))
+    return StudyRecord(
+        prompt_id=f"{cell.task.name}/{index}",
+        prompt_index=index,
+        commits=3 * BLOCK,
+        asked=asked,
+        in_top=tuple(tops),
+        drawn=tops[0],
+        by_confidence=tuple(hits(row, 0.5 / (1 + far)) for far, row in enumerate(asked)),
+        by_model=tuple(hits(row, 0.8 - 0.02 * far) for far, row in enumerate(asked)),
     )
 
 

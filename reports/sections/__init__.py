@@ -9,6 +9,7 @@ SECTIONS = (
     "reports.sections.across:info",
     "reports.sections.curves:info",
     "reports.sections.accepted:info",
+    "reports.sections.oracles:info",
     "reports.sections.order_study:info",
     "reports.sections.identity:info",
     "reports.sections.timing:info",

@@ -22,6 +22,15 @@ RUNS = {
     "only draft-free": lambda: sweep(grid(**ONE)[:1], prompts=2),
     "one prompt": lambda: sweep(grid(**ONE), prompts=1, timed=1, repeats=1),
     "hostile": lambda: sweep(grid(**ONE, mark=HOSTILE[3]), prompts=7, faults=Faults(hostile=True, failed=2, bugs=1)),
+    "oracles": lambda: sweep(grid(oracles=True, budgets=(4, 8), gammas=()), prompts=4),
+    "faulty oracles": lambda: sweep(
+        grid(oracles=True, mark=HOSTILE[3], **ONE), prompts=4, faults=Faults(failed=1, bugs=1, empty_cells=3)
+    ),
+    "studied": lambda: sweep(grid(**ONE | {"temperatures": (0.0, 1.0)}), prompts=2, timed=0, studied=6),
+    "study with faults": lambda: sweep(
+        grid(**ONE, mark=HOSTILE[3]), prompts=4, studied=4, faults=Faults(failed=1, missing=2, hostile=True)
+    ),
+    "nothing studied": lambda: sweep(grid(**ONE), prompts=3, timed=0, studied=3, faults=Faults(failed=3)),
     "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
 }
 
