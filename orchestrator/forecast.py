@@ -132,7 +132,8 @@ def _cell(
         why.append(f"{spoiled} damaged or foreign result file{'s'[: spoiled != 1]}: set aside and run again")
     rate = nfe.get(job.cell_id)
     baseline = nfe.get(cell.baseline().cell_id, float(cell.decode.max_new_tokens))
-    each = rate if rate is not None else float(cell.decode.max_new_tokens)
+    most = cell.decode.max_new_tokens * (2 if cell.drafter.verify_margin else 1)  # every verdict may be made again
+    each = rate if rate is not None else float(most)
     forwards = each * (missing["decode"] + missing["study"]) + (each + baseline) * missing["timing"] * (
         job.repeats + 1
     )  # and a warm-up

@@ -29,7 +29,9 @@ def broken_promises(run: RunDir) -> Iterator[str]:
         for alarm in alarms[:1]:
             more = f" (and {len(alarms) - 1} more alarms)" if len(alarms) > 1 else ""
             yield f"cell {name}: {alarm.kind}: {alarm.message}{more}"
-        identity = compare(own.generations, draft_free.generations, dtype=cell.target.dtype)
+        identity = compare(
+            own.generations, draft_free.generations, dtype=cell.target.dtype, temperature=cell.decode.temperature
+        )
         if identity.bugs and claim_of(cell).promises_identity and not cell.is_baseline:
             checked = f"{identity.bugs} of {identity.n_checked} prompts"
             yield f"cell {name}: {checked} differ from draft-free decoding by more than rounding explains"

@@ -61,6 +61,12 @@ CELL_COLUMNS = (
     Column("drafter_kind", "text", "", "entry of the drafter table", "cell.drafter.kind"),
     Column("hedge", "float", "", "stale top-1 probability below which a second token is drafted", "cell.drafter.hedge"),
     Column("merge_states", "bool", "", "states reached by two orders are one", "cell.drafter.merge_states"),
+    Column(
+        "verify_margin", "float", "log-odds", "verdicts closer than this are made again", "cell.drafter.verify_margin"
+    ),
+    Column(
+        "cost_digest", "text", "", "cost curve that chooses how many drafts are verified", "cell.drafter.cost_digest"
+    ),
     Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
     Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
     Column("n_expected", "int", "prompts", "prompts asked for", "n_expected"),
@@ -77,6 +83,8 @@ CELL_COLUMNS = (
     Column("positions_per_token", "float", "positions", "positions forwarded a token", "positions_per_token.value"),
     Column("kv_passes", "int", "passes", "passes that only fill the cache, all prompts; not in nfe", "kv_passes"),
     Column("merged", "int", "states", "states reached by more than one order, all prompts", "merged"),
+    Column("trimmed", "int", "states", "drafts found and not verified, all prompts (cost)", "trimmed"),
+    Column("recomputes", "int", "forwards", "verdicts made again alone, all prompts; in nfe", "recomputes"),
     Column("tokens", "float", "tokens", "tokens before the first stop id, mean over prompts", "tokens.value"),
     Column("n_timed", "int", "prompts", "prompts timed on both sides", "throughput.ratio.n"),
     Column("repeats", "int", "", "smallest number of timing repeats of a prompt", "throughput.repeats"),

@@ -11,7 +11,7 @@ from reports.text import DASH, visible
 from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 
-OPTIONS = ("gamma", "hedge", "merge_states", "digest", "kind")
+OPTIONS = ("gamma", "hedge", "merge_states", "verify_margin", "cost_digest", "digest", "kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,8 @@ class CellResult:
     accepted_histogram: tuple[int, ...]
     kv_passes: int
     merged: int
+    trimmed: int
+    recomputes: int
     correct: Estimate
     identity: Identity
     throughput: Throughput
@@ -104,11 +106,13 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
         tokens=mean([row.tokens_kept for row in done]),
         tokens_per_forward=per(done, lambda row: row.tokens_generated, lambda row: row.counters.nfe),
         positions_per_token=per(done, lambda row: row.counters.positions, lambda row: row.tokens_generated),
-        accepted_per_round=per(done, lambda row: sum(row.counters.accepted), lambda row: row.counters.nfe),
-        drafted_per_round=per(done, lambda row: sum(row.counters.drafted), lambda row: row.counters.nfe),
+        accepted_per_round=per(done, lambda row: sum(row.counters.accepted), lambda row: row.counters.rounds),
+        drafted_per_round=per(done, lambda row: sum(row.counters.drafted), lambda row: row.counters.rounds),
         accepted_histogram=histogram(done),
         kv_passes=sum(row.counters.kv_passes for row in done),
         merged=sum(row.counters.merged for row in done),
+        trimmed=sum(row.counters.trimmed for row in done),
+        recomputes=sum(row.counters.recomputes for row in done),
         correct=wilson(sum(scores), len(scores)),
         identity=identity,
         throughput=throughput(rows.timings, baseline.generations),

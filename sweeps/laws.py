@@ -1,7 +1,8 @@
 """Laws that counts obey when decoding is correct; each violation is an alarm, shown first in every report.
 
-Each forward reveals one commit and each accepted draft state one more, so generated tokens = NFE + accepted; draft-free
-decoding needs exactly one forward a token; a drafter can never need more; a timed pass repeats the decode pass exactly.
+Each round reveals one commit and each accepted draft state one more, so generated tokens = rounds + accepted, where
+rounds are NFE less the recomputes; draft-free decoding needs exactly one forward a token; a drafter can never need more
+rounds than that (with `verify_margin` it may need more forwards); a timed pass repeats the decode pass exactly.
 """
 
 from collections.abc import Iterator
@@ -23,14 +24,18 @@ def count_alarms(cell: Cell, rows: CellRows, baseline: CellRows) -> Iterator[Ala
 def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationRecord | None) -> Iterator[Alarm]:
     """Alarms of one generation."""
     nfe, tokens, accepted = row.counters.nfe, row.tokens_generated, sum(row.counters.accepted)
-    if tokens != nfe + accepted:
-        message = f"prompt {row.prompt_index}: {tokens} tokens from {nfe} forwards and {accepted} accepted drafts"
+    rounds = row.counters.rounds
+    if tokens != rounds + accepted:
+        message = f"prompt {row.prompt_index}: {tokens} tokens from {rounds} rounds and {accepted} accepted drafts"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
     if cell.is_baseline and nfe != tokens:
         message = f"prompt {row.prompt_index}: {nfe} forwards for {tokens} tokens without drafts"
         yield Alarm(kind="draft-free NFE differs from tokens", message=message, prompt_id=row.prompt_id)
-    if draft_free is not None and row.output_ids == draft_free.output_ids and nfe > draft_free.counters.nfe:
-        message = f"prompt {row.prompt_index}: {nfe} forwards, draft-free {draft_free.counters.nfe}"
+    if row.counters.recomputes and not cell.drafter.verify_margin:
+        message = f"prompt {row.prompt_index}: {row.counters.recomputes} recomputes without a margin to verify"
+        yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
+    if draft_free is not None and row.output_ids == draft_free.output_ids and rounds > draft_free.counters.nfe:
+        message = f"prompt {row.prompt_index}: {rounds} rounds, draft-free {draft_free.counters.nfe}"
         yield Alarm(kind="more forwards than draft-free", message=message, prompt_id=row.prompt_id)
 
 

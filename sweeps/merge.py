@@ -119,6 +119,6 @@ def repeat_alarms(first: GenerationRecord, again: GenerationRecord) -> list[Alar
     return alarms
 
 
-def counts(counters: Counters) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def counts(counters: Counters) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """The counts that may not depend on when or where a prompt was decoded."""
-    return counters.nfe, counters.accepted, counters.drafted
+    return counters.nfe, counters.recomputes, counters.accepted, counters.drafted

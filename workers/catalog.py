@@ -104,7 +104,11 @@ FAMILIES = {
 
 TARGETS = {
     "tiny-sdar": TargetEntry(
-        path=str(ZOO / "tiny-sdar"), artifacts={"order_model": str(ZOO / "drafters" / "spot-tiny-sdar")}
+        path=str(ZOO / "tiny-sdar"),
+        artifacts={
+            "order_model": str(ZOO / "drafters" / "spot-tiny-sdar"),
+            "draft_graph": str(ZOO / "drafters" / "spiffy-tiny-sdar"),
+        },
     ),
     **{
         f"sdar-{size.lower()}-b{length}": TargetEntry(
@@ -129,46 +133,46 @@ DRAFTERS = {
     "ssd": DrafterEntry(
         factory="workers.drafters.ssd:make",
         summary="chain in stale confidence order with stale argmax tokens (arXiv 2510.04147)",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
     ),
     "freedave": DrafterEntry(
         factory="workers.drafters.freedave:make",
         summary="the same chain as ssd: equal while a step commits one position (arXiv 2510.00294)",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
     ),
     "blockspec": DrafterEntry(
         factory="workers.drafters.blockspec:make",
         summary="BlockSpec-style, from the abstract: frozen tree over position and token (OpenReview hmAviop5rm)",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
     ),
     "spiffy": DrafterEntry(
         factory="workers.drafters.spiffy:make",
         summary="calibrated graph of position and token ranks, frozen at the root (arXiv 2509.18085)",
-        uses=("budget", "checkpoint"),
+        uses=("budget", "checkpoint", "verify_margin"),
         artifact="draft_graph",
     ),
     "spot": DrafterEntry(
         factory="workers.drafters.spot:make",
         summary="tree over the positions' predicted commit order (arXiv 2610.22543)",
-        uses=("budget", "gamma", "hedge", "merge_states", "checkpoint"),
+        uses=("budget", "gamma", "hedge", "merge_states", "checkpoint", "verify_margin", "cost"),
         artifact="order_model",
     ),
     "oracle_position": DrafterEntry(
         factory="workers.drafters.oracle_position:make",
         summary="chain of the target's real next positions with stale tokens, while these are right",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
         oracle=True,
     ),
     "oracle_token": DrafterEntry(
         factory="workers.drafters.oracle_token:make",
         summary="chain in stale confidence order with the tokens that the target will commit",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
         oracle=True,
     ),
     "oracle_joint": DrafterEntry(
         factory="workers.drafters.oracle_joint:make",
         summary="chain of the target's real next commits: no drafter needs fewer forwards",
-        uses=("budget",),
+        uses=("budget", "verify_margin"),
         oracle=True,
     ),
 }

@@ -142,13 +142,26 @@ def run_prompt(work: Work, index: int) -> None:
     drafter = told(work.drafter, lambda: work.futures.of(work.target, cell, prompt.id, ids))
     if item.kind == "decode":
         observer = Observer(cell.decode)
-        generation = decode(work.target, drafter, ids, spec=cell.decode, seed=seed, watch=observer)
+        margin = cell.drafter.verify_margin
+        generation = decode(
+            work.target, drafter, ids, spec=cell.decode, seed=seed, watch=observer, verify_margin=margin
+        )
         if cell.is_baseline:
             work.futures.heard(cell, prompt.id, generation)
         work.generations.append(graded(work, index, prompt, generation, observer.drawn()))
     else:
         work.timings.append(
-            time_prompt(work.target, drafter, prompt, index, ids, spec=cell.decode, seed=seed, repeats=item.repeats)
+            time_prompt(
+                work.target,
+                drafter,
+                prompt,
+                index,
+                ids,
+                spec=cell.decode,
+                seed=seed,
+                repeats=item.repeats,
+                verify_margin=cell.drafter.verify_margin,
+            )
         )
 
 

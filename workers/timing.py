@@ -26,14 +26,19 @@ def time_prompt(
     spec: DecodeSpec,
     seed: int,
     repeats: int,
+    verify_margin: float = 0.0,
 ) -> TimingRecord:
     """Time `repeats` decodes of each side. Raises RuntimeError when a repeat differs from the untimed run."""
+
+    def run_of(side: Drafter) -> Generation:
+        return decode(target, side, ids, spec=spec, seed=seed, verify_margin=verify_margin)
+
     sides: dict[str, Drafter] = {"variant": drafter, "baseline": NoDrafter()}
-    first = {name: decode(target, side, ids, spec=spec, seed=seed) for name, side in sides.items()}
+    first = {name: run_of(side) for name, side in sides.items()}
     runs: dict[str, list[Generation]] = {name: [] for name in sides}
     for repeat in range(repeats):
         for name in ("variant", "baseline") if repeat % 2 == 0 else ("baseline", "variant"):
-            run = decode(target, sides[name], ids, spec=spec, seed=seed)
+            run = run_of(sides[name])
             if run.output_ids != first[name].output_ids or run.counters.nfe != first[name].counters.nfe:
                 was, now = first[name].counters.nfe, run.counters.nfe
                 raise RuntimeError(
