@@ -25,10 +25,10 @@ def finish(run: RunDir, outcome: RunOutcome, *, tracking_uri: str = "") -> int:
     if len(broken) > SHOWN:
         tell(f"and {len(broken) - SHOWN} more cells like that")
     if outcome.failed:
-        rows = f"{outcome.failed} of the prompts to decode or time failed"
+        rows = f"{outcome.failed} of the prompts asked for failed"
         tell(f"{rows} (the report says why; --retry-failed asks again)")
     if outcome.interrupted:  # nobody who pressed Ctrl-C waits for a report
-        tell(f"interrupted with {outcome.left} prompts to decode or time left: the same command goes on")
+        tell(f"interrupted with {outcome.left} prompts left: the same command goes on")
         return outcome.exit_code
     code = outcome.exit_code or (WRONG if broken else 0)
     nothing_missing = not (outcome.done or outcome.failed or outcome.left)

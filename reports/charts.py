@@ -109,7 +109,11 @@ def rule(chart: Chart, axis: str) -> list[alt.Chart]:
 def colour(chart: Chart) -> alt.Color:
     """Colour by series, the same in every chart of a page."""
     order = used(chart)
-    legend = alt.Legend(orient="top", title=None, labelLimit=260) if chart.shape != "dots" else None
+    legend = (
+        alt.Legend(orient="top", title=None, labelLimit=260, symbolOpacity=1, columnPadding=16)
+        if chart.shape != "dots"
+        else None
+    )
     return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
 
 

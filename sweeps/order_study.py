@@ -121,7 +121,7 @@ def stacked(grids: Iterable[Grid]) -> Counts:
 
 
 def shares_of(look_ahead: int, index: int | None, asked_P: Counts, right: Mapping[str, Counts]) -> StudyShares:
-    """The shares of one look-ahead, as a whole or at one index. `right` has counts by prompt, named as in the record."""
+    """The shares of one look-ahead, as a whole or at an index; `right` has counts by prompt, named as in the record."""
     model_P, confidence_P = right["by_model"], right["by_confidence"]
     errors = ratio_of_sums((asked_P - model_P).tolist(), (asked_P - confidence_P).tolist()) if index is None else None
     return StudyShares(

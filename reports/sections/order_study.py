@@ -19,8 +19,8 @@ MODEL, CONFIDENCE = "position: order model", "position: stale confidence"
 SERIES = (ARGMAX, MODEL, CONFIDENCE, DRAWN)
 PAPER = (
     "The paper (SDAR-8B, blocks of 32): the token is the stale argmax 92 % of the time at the first commit and over "
-    "90 % after; the position is the one of highest stale confidence 22 % of the time overall and 3 % by the ninth "
-    "commit of a block; its order model is right 75 % of the time."
+    "90 % after; the position is the one of highest stale confidence 22 % of the time overall and 3 % by block "
+    "commit 9; its order model is right 75 % of the time."
 )
 LEAD = (
     "A stale distribution is the one that an earlier forward left. Look-ahead k asks it for the commit k steps later, "
@@ -30,7 +30,6 @@ LEAD = (
     "depend on each other: intervals (95 %) take prompts as units."
 )
 SHARE_HEADS = (
-    Head(name="Task", number=False),
     Head(name="k", meaning="look-ahead: commits between the stale state and the one asked for"),
     Head(name="Prompts"),
     Head(name="Commits", meaning="asked for: those with at least two open positions"),
@@ -45,7 +44,6 @@ SHARE_HEADS = (
     Head(name="Errors left", unit="ratio", meaning="wrong positions, order model over stale confidence, paired"),
 )
 TOP_HEADS = (
-    Head(name="Task", number=False),
     Head(name="k"),
     Head(name="Commits"),
     *(Head(name=f"Top {top}", unit="%", meaning=f"the token is among the stale top {top}") for top in TOPS),
@@ -92,17 +90,16 @@ def parts(setting: str, studies: list[OrderStudy], labels: Labels) -> tuple[Part
         picture(f"One commit ahead: {setting}", "commit index in its block", by_index(done, names)),
         picture(f"All commits, by look-ahead: {setting}", "look-ahead k", by_look_ahead(done, names)),
     )
-    rows = [(names[study.cell_id], shares) for study in done for shares in study.ahead()]
     tables = (
         Table(
             caption=f"Shares by look-ahead: {setting}",
             heads=SHARE_HEADS,
-            groups=(("", tuple(share_row(name, shares) for name, shares in rows)),),
+            groups=tuple((names[s.cell_id], tuple(share_row(shares) for shares in s.ahead())) for s in done),
         ),
         Table(
             caption=f"Token among the stale top t: {setting}",
             heads=TOP_HEADS,
-            groups=(("", tuple(top_row(name, shares) for name, shares in rows)),),
+            groups=tuple((names[s.cell_id], tuple(top_row(shares) for shares in s.ahead())) for s in done),
         ),
     )
     return (said, *(chart for chart in pictures if chart.points), *tables)
@@ -142,7 +139,7 @@ def sentence(study: OrderStudy, first: StudyShares) -> str:
     ratio = first.error_ratio
     if ratio is not None and ratio.value is not None:
         span = f" ({interval(ratio)})" if interval(ratio) else ""
-        text += f": {number(ratio.value)}{span} times as many errors"
+        text += f", with {number(ratio.value)}{span} times as many errors"
     far = study.ahead()[-1]
     if far is not first:
         there = (percent(estimate.value) for estimate in (far.argmax, far.by_confidence, far.by_model))
@@ -203,11 +200,11 @@ def points(study: OrderStudy, names: dict[str, str], shares: StudyShares, x: int
     ]
 
 
-def share_row(name: str, shares: StudyShares) -> tuple[Value, ...]:
+def share_row(shares: StudyShares) -> tuple[Value, ...]:
     """One look-ahead: all shares."""
     ratio = shares.error_ratio
     return (
-        *start(name, shares)[:2],
+        Value(str(shares.look_ahead)),
         Value(f"{shares.by_model.n:,}"),
         Value(f"{shares.asked:,}"),
         *(share(estimate) for estimate in (shares.argmax, shares.drawn, shares.by_confidence, shares.by_model)),
@@ -215,14 +212,10 @@ def share_row(name: str, shares: StudyShares) -> tuple[Value, ...]:
     )
 
 
-def top_row(name: str, shares: StudyShares) -> tuple[Value, ...]:
+def top_row(shares: StudyShares) -> tuple[Value, ...]:
     """One look-ahead: the token among ever more candidates."""
-    return (*start(name, shares), *(share(estimate) for estimate in shares.in_top))
-
-
-def start(name: str, shares: StudyShares) -> tuple[Value, Value, Value]:
-    """Task, look-ahead, commits."""
-    return Value(name), Value(str(shares.look_ahead)), Value(f"{shares.asked:,}")
+    texts = str(shares.look_ahead), f"{shares.asked:,}"
+    return (*map(Value, texts), *(share(estimate) for estimate in shares.in_top))
 
 
 def share(estimate: Estimate) -> Value:

@@ -132,7 +132,7 @@ def test_failed_prompts_are_counted_and_asked_again_only_on_request(spot: Spot, 
     arguments = (long, "grid.drafter=none", "measure.prompts=1", "measure.timed_prompts=0")
     ended = spot("run", sweep, "--pool", "inline", *arguments)
     assert ended.code == 1
-    assert "1 of the prompts to decode or time failed" in ended.err
+    assert "1 of the prompts asked for failed" in ended.err
     (cell,) = planned(spot, sweep, *arguments)["cells"]
     assert (cell["failed"], cell["stored"], cell["decode"], cell["why"]) == (1, 0, 0, [])
     assert "--retry-failed" in spot("plan", sweep, *arguments).out

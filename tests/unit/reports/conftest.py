@@ -5,6 +5,7 @@ import pytest
 from reports.frames import frames_of
 from sweeps.aggregate import aggregate_all
 from sweeps.belongs import History
+from sweeps.order_study import order_studies
 from sweeps.spec import GridSpec, SweepSpec
 from tests.synthetic import Faults, grid, sweep
 
@@ -12,7 +13,8 @@ from tests.synthetic import Faults, grid, sweep
 def framed(made, **spec):
     rows = made.rows()
     settings = {"name": "synthetic", "grid": GridSpec(target=("t",), task=("a",)), **spec}
-    return frames_of(SweepSpec(**settings), History(), aggregate_all(made.jobs, rows), rows)
+    studies = tuple(order_studies(made.jobs, rows).values())
+    return frames_of(SweepSpec(**settings), History(), aggregate_all(made.jobs, rows), rows, studies=studies)
 
 
 @pytest.fixture(scope="session")
