@@ -36,11 +36,11 @@ def graph_of(
 
 
 def write_wide_graph(folder: Path, *, block_length: int) -> Path:
-    """A graph with every set of up to three pairs over position ranks 0 to 3: most nodes have several parents."""
-    ranks = [(rank, token) for rank in range(4) for token in (0, 1)]
+    """A graph with every set of up to three pairs over position ranks 0 to 3 that fits: most have several parents."""
+    ranks = [(rank, token) for rank in range(min(4, block_length - 1)) for token in (0, 1)]
     sets = [
         chosen
-        for size in (1, 2, 3)
+        for size in range(1, min(4, block_length - 1))
         for chosen in combinations(ranks, size)
         if len({rank for rank, _ in chosen}) == size
     ]
