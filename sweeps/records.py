@@ -12,6 +12,7 @@ from sweeps.study import StudyRecord
 FinishReason = Literal["stop", "length"]
 FailureKind = Literal["deterministic", "infrastructure"]
 ItemKind = Literal["decode", "timing", "trace", "study"]
+NO_STALE = "-"  # in `Drawn.agreed`: the token had no stale distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
