@@ -1,6 +1,8 @@
 """The decoder against the naive one: outputs, orders and counts, over random targets, drafters and temperatures."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec, DrafterSpec
+from tests.drafters import ready
 from tests.toys import (
     KnowingDrafter,
     RandomDrafter,
@@ -19,11 +22,14 @@ from tests.toys import (
     hashed,
     normal,
 )
+from workers.catalog import DRAFTERS
 from workers.decoding.expand import VirtualState, grow
 from workers.decoding.loop import decode
-from workers.decoding.reference import reference
+from workers.decoding.noise import TARGET_STREAM, gumbel, mixed
+from workers.decoding.reference import choose, reference
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
+from workers.decoding.tally import Generation
 from workers.decoding.tree import DraftTree
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
@@ -51,48 +57,78 @@ class RandomOrderDrafter:
         return grow(root, known, stale, budget=self.budget, score=self.score, **self.options)  # type: ignore[arg-type]
 
 
-@st.composite
-def drafters(draw: st.DrawFn, never: int = 9) -> Drafter:
-    seed, budget = draw(st.integers(0, 10**6)), draw(st.integers(1, 9))
-    return draw(
-        st.sampled_from(
-            [
-                RandomDrafter(seed, budget),
-                SsdDrafter(budget),
-                RandomOrderDrafter(seed, budget, merge_states=True),
-                RandomOrderDrafter(seed, budget, merge_states=False, gamma=0.05, hedge=1.0),
-                WrongDrafter(never, budget),
-            ]
-        )
-    )
+@dataclass(frozen=True)
+class Choice:
+    """A drafter in the making: a kind of the table with its options, or one of the toys."""
+
+    kind: str
+    seed: int
+    budget: int
+    gamma: float
+    hedge: float
+    merge_states: bool
+
+    def of(self, target: ToyTarget, prompt: list[int], spec: DecodeSpec, seed: int) -> Drafter:
+        """The drafter, ready to decode `prompt`."""
+        options: dict[str, Any] = {"gamma": self.gamma, "hedge": self.hedge, "merge_states": self.merge_states}
+        match self.kind:
+            case "random":
+                return RandomDrafter(self.seed, self.budget)
+            case "wrong":
+                return WrongDrafter(target.never, self.budget)
+            case "random order":
+                return RandomOrderDrafter(self.seed, self.budget, **options)
+        if DRAFTERS[self.kind].artifact == "draft_graph" and spec.block_length < 3:
+            return NoDrafter()  # no graph is that small
+        return ready(self.kind, target, prompt, spec, seed, budget=self.budget, **options)
+
+
+choices = st.builds(
+    Choice,
+    kind=st.sampled_from([*DRAFTERS, "random", "wrong", "random order"]),
+    seed=st.integers(0, 10**6),
+    budget=st.integers(1, 12),
+    gamma=st.sampled_from([0.0, 0.05, 0.4]),
+    hedge=st.sampled_from([0.0, 0.6, 1.0]),
+    merge_states=st.booleans(),
+)
 
 
 @st.composite
-def specs(draw: st.DrawFn) -> DecodeSpec:
+def specs(draw: st.DrawFn, noise: str = "coupled") -> DecodeSpec:
     return DecodeSpec(
         max_new_tokens=draw(st.integers(1, 14)),
         block_length=draw(st.integers(1, 6)),
-        temperature=draw(st.sampled_from([0.0, 0.7, 1.5])),
+        temperature=draw(st.sampled_from([0.0, 0.05, 0.7, 1.5, 4.0])),
         confidence=draw(st.sampled_from(["top1", "sampled"])),
         ignore_eos=draw(st.booleans()),
+        noise=noise,  # type: ignore[arg-type]
     )
 
 
-targets = st.builds(
-    ToyTarget,
-    seed=st.integers(0, 10**6),
-    drift=st.sampled_from([0.05, 0.3, 3.0]),
-    stops=st.sampled_from([(), (2,), (1, 5)]),
-)
+@st.composite
+def prompted(draw: st.DrawFn) -> tuple[ToyTarget, list[int]]:
+    """A target of up to 38 real tokens, down to a single one, and a prompt of them."""
+    vocab = draw(st.sampled_from([3, 4, 11, 40]))
+    target = ToyTarget(
+        seed=draw(st.integers(0, 10**6)),
+        vocab_size=vocab,
+        drift=draw(st.sampled_from([0.05, 0.3, 3.0])),
+        stops=draw(st.sampled_from([(), (vocab - 3,), (0, vocab - 3)])),
+    )
+    return target, draw(st.lists(st.integers(0, vocab - 3), max_size=13))
+
+
 prompts = st.lists(st.integers(0, 8), max_size=13)
 seeds = st.integers(0, 2**63 - 1)
 
 
 @settings(max_examples=150, deadline=None)
-@given(targets, prompts, specs(), seeds)
+@given(prompted(), specs(), seeds)
 def test_draft_free_equals_the_naive_decoder_with_one_forward_a_token(
-    target: ToyTarget, prompt: list[int], spec: DecodeSpec, seed: int
+    asked: tuple[ToyTarget, list[int]], spec: DecodeSpec, seed: int
 ) -> None:
+    target, prompt = asked
     free, naive = (
         decode(target, NoDrafter(), prompt, spec=spec, seed=seed),
         reference(target, prompt, spec=spec, seed=seed),
@@ -103,31 +139,87 @@ def test_draft_free_equals_the_naive_decoder_with_one_forward_a_token(
     assert set(free.counters.accepted) == set(free.counters.drafted) == {0}
 
 
-@settings(max_examples=300, deadline=None)
-@given(targets, drafters(), prompts, specs(), seeds)
-def test_no_drafter_changes_the_output_or_needs_more_forwards(
-    target: ToyTarget, drafter: Drafter, prompt: list[int], spec: DecodeSpec, seed: int
-) -> None:
-    naive = reference(target, prompt, spec=spec, seed=seed)
-    target.batches.clear()
-    drafted = decode(target, drafter, prompt, spec=spec, seed=seed)
-    assert (drafted.output_ids, drafted.order) == (naive.output_ids, naive.order)
+def check_counts(target: ToyTarget, drafter: Drafter, drafted: Generation) -> None:
+    """What holds of any run, whatever its noise."""
     counters = drafted.counters
     assert counters.nfe <= len(drafted.output_ids)
     assert counters.nfe + sum(counters.accepted) == len(drafted.output_ids)
+    assert sorted(drafted.order) == list(range(len(drafted.output_ids)))
     assert max(counters.drafted) <= drafter.budget
     assert target.batches == [1 + drafts for drafts in counters.drafted]
     assert list(drafted.rounds) == [r for r, accepted in enumerate(counters.accepted) for _ in range(accepted + 1)]
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from(["flat", "coarse", "const"]), st.integers(0, 99), drafters(), prompts, specs(), seeds)
+@settings(max_examples=500, deadline=None)
+@given(prompted(), choices, specs(), seeds)
+def test_no_drafter_changes_the_output_or_needs_more_forwards(
+    asked: tuple[ToyTarget, list[int]], choice: Choice, spec: DecodeSpec, seed: int
+) -> None:
+    target, prompt = asked
+    naive = reference(target, prompt, spec=spec, seed=seed)
+    drafter = choice.of(target, prompt, spec, seed)
+    target.batches.clear()
+    drafted = decode(target, drafter, prompt, spec=spec, seed=seed)
+    assert (drafted.output_ids, drafted.order) == (naive.output_ids, naive.order)
+    check_counts(target, drafter, drafted)
+
+
+class Noting:
+    """Passes a drafter's trees on and keeps them, by root."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self.drafter, self.budget = drafter, drafter.budget
+        self.trees: dict[tuple[int, tuple[int, ...]], DraftTree] = {}
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        tree = self.trees[stale.start, root.tokens] = self.drafter.propose(root, known, stale)
+        return tree
+
+
+@settings(max_examples=300, deadline=None)
+@given(prompted(), choices, specs(noise="independent"), seeds)
+def test_independent_noise_every_commit_is_decided_by_draws_made_for_it_alone(
+    asked: tuple[ToyTarget, list[int]], choice: Choice, spec: DecodeSpec, seed: int
+) -> None:
+    """Each commit is the naive rule's for its state, with the noise of its forward and node, which decide no other."""
+    target, prompt = asked
+    noting = Noting(choice.of(target, prompt, spec, seed))
+    target.batches.clear()
+    states: list[tuple[int, BlockState, Commit]] = []
+    drafted = decode(
+        target,
+        noting,
+        prompt,
+        spec=spec,
+        seed=seed,
+        watch=lambda seen: states.append((seen.start, seen.state, seen.verdict.commit)),
+    )
+    check_counts(target, noting, drafted)
+    whole, keys, forward, tree = [*prompt, *drafted.output_ids], set(), -1, None
+    for (start, state, commit), made_in in zip(states, drafted.rounds, strict=True):
+        if made_in != forward:
+            forward, tree = made_in, noting.trees.get((start, state.tokens))
+        node = 0 if tree is None else [drafted.tokens for drafted in tree.states].index(state.tokens)
+        logits_LV = target.logits(target.row(tuple(whole[:start]), state.tokens))
+        choices = []
+        for place in state.open:
+            key = mixed(seed, TARGET_STREAM, forward, node)
+            noise_V = gumbel(key, torch.tensor([start + place]), target.vocab_size)[0].tolist()
+            token, confidence = choose(logits_LV[place].tolist(), noise_V if spec.temperature else None, spec)
+            choices.append((-confidence, place, token))
+        assert commit == min(choices)[1:]
+        keys.add((forward, node))
+    assert len(keys) == len(states)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["flat", "coarse", "const"]), st.integers(0, 99), choices, prompts, specs(), seeds)
 def test_ties_break_alike_in_every_path(
-    kind: str, number: int, drafter: Drafter, prompt: list[int], spec: DecodeSpec, seed: int
+    kind: str, number: int, choice: Choice, prompt: list[int], spec: DecodeSpec, seed: int
 ) -> None:
     target = {"flat": flat_target, "coarse": coarse_target}.get(kind, lambda seed: const_target(seed % 9))(seed=number)
     free = decode(target, NoDrafter(), prompt, spec=spec, seed=seed)
-    drafted = decode(target, drafter, prompt, spec=spec, seed=seed)
+    drafted = decode(target, choice.of(target, prompt, spec, seed), prompt, spec=spec, seed=seed)
     assert (drafted.output_ids, drafted.order) == (free.output_ids, free.order)
     if kind != "coarse":  # sums of equal terms in another order: only this decoder's own ties are exact there
         assert free.output_ids == reference(target, prompt, spec=spec, seed=seed).output_ids
@@ -312,11 +404,11 @@ def test_samples_of_one_prompt_differ_and_each_repeats(noise: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(targets, prompts, specs(), seeds)
+@given(prompted(), specs(noise="independent"), seeds)
 def test_independent_noise_draft_free_equals_the_naive_decoder(
-    target: ToyTarget, prompt: list[int], spec: DecodeSpec, seed: int
+    asked: tuple[ToyTarget, list[int]], spec: DecodeSpec, seed: int
 ) -> None:
-    spec = DecodeSpec(**{**as_dict(spec), "noise": "independent"})  # type: ignore[arg-type]
+    target, prompt = asked
     free, naive = (
         decode(target, NoDrafter(), prompt, spec=spec, seed=seed),
         reference(target, prompt, spec=spec, seed=seed),
