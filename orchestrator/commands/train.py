@@ -132,8 +132,8 @@ def spiffy(out: Path | None, budget_max: int, workers: int | None, pool: str, ad
         recipe=recipe,
         on_collect=TrainingScreen().collect,
     )
-    graph, have = outcome.graph, outcome.traces
-    click.echo(f"{outcome.path}: {len(graph.nodes)} nodes, calibrated on {graph.traces} of {have} trajectories, judged on the others")
+    used = f"calibrated on {outcome.graph.traces} of {outcome.traces} trajectories, judged on the others"
+    click.echo(f"{outcome.path}: {len(outcome.graph.nodes)} nodes, {used}")
     for failure in outcome.failures[:5]:
         click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
     return int(bool(outcome.failures))

@@ -79,7 +79,7 @@ class DraftGraph:
     """Nodes in the order in which they were chosen: the first D of them are the graph of budget D.
 
     A node comes after at least one of its parents. Fewer nodes than `budget_max` mean that no other set ever came true.
-    `steps` roots of `traces` trajectories were counted; `data_digest` covers all trajectories, the held-out ones too.
+    `steps` roots of `traces` trajectories were counted; `data_digest` covers the futures of all, the held-out ones too.
     """
 
     format: str = FORMAT

@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from sweeps.cell import digest_of
 from workers.drafters.spiffy import ranked_positions
 from workers.models.draft_graph import DraftGraph, DraftNode, GraphSource, HeldOutRow, Pairs, write_draft_graph
 from workers.replay.trace import Trace, decode_trace
@@ -38,6 +40,11 @@ class Futures:
     chains: dict[int, Chain]
     blocks: tuple[tuple[int, int], ...]
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """All that calibration reads of it, as JSON values: neither file names nor the last bits of a probability."""
+        return self.task, self.task_digest, self.prompt_id, self.temperature, self.blocks, tuple(self.chains.items())
+
 
 def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> DraftGraph:
     """Choose a graph of the traces in `paths`, judge it on the held-out prompts, write it and its card to `out_dir`.
@@ -47,12 +54,10 @@ def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> 
     """
     if not paths:
         raise ValueError("traces: none given")
-    digest, futures = hashlib.sha256(), []
+    futures: list[Futures] = []
     for path in sorted(paths):
-        data = path.read_bytes()
-        digest.update(hashlib.sha256(data).digest())
         try:
-            futures.append(futures_of(decode_trace(data), recipe.budget_max))
+            futures.append(futures_of(decode_trace(path.read_bytes()), recipe.budget_max))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         if futures[-1].origin != futures[0].origin:
@@ -79,7 +84,7 @@ def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> 
         sources=sources_of(futures, kept_out),
         traces=len(counted),
         steps=sum(chains.values()),
-        data_digest=digest.hexdigest(),
+        data_digest=digest_of(sorted(each.content for each in futures)),
         budget_max=recipe.budget_max,
         nodes=nodes,
         held_out=tuple(judge(judged, nodes, recipe.budget_max)),

@@ -23,10 +23,11 @@ def readme(graph: DraftGraph) -> str:
         "(arXiv 2509.18085). It decides how many forwards decoding takes, never what is decoded.",
         "",
         f"- target: `{graph.target}`, weights `{graph.target_digest[:16]}`, {graph.dtype}",
-        f"- {len(graph.nodes)} nodes (asked for: {graph.budget_max}) for blocks of {graph.block_length} positions,",
-        f"  {several} of them with several parents; the first D are the graph of budget D",
-        f"- counted: {graph.steps:,} steps of {graph.traces} draft-free trajectories of {graph.max_new_tokens} new tokens",
-        f"  at most, seed {graph.seed}; digest `{graph.digest[:16]}`, of the data `{graph.data_digest[:16]}`",
+        f"- {len(graph.nodes)} nodes (asked for: {graph.budget_max}), {several} of them with several parents",
+        f"- blocks of {graph.block_length} positions; the first D nodes are the graph of budget D",
+        f"- counted: {graph.steps:,} steps of {graph.traces} draft-free trajectories",
+        f"- at most {graph.max_new_tokens} new tokens, seed {graph.seed}; data digest `{graph.data_digest[:16]}`",
+        f"- digest `{graph.digest[:16]}`",
         *(
             f"- {source.task} ({source.split}) at T = {source.temperature:g}: {source.prompts} prompts, "
             f"{source.held_out} of them held out"
