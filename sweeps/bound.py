@@ -6,12 +6,10 @@ lies on its walk, at most the budget, and one more; a full state is never verifi
 
 from math import ceil
 
-from sweeps.records import GenerationRecord
 
-
-def least_forwards(row: GenerationRecord, block_length: int, budget: int) -> int:
-    """Forwards for the tokens of `row`, its prompt opening the first block (blocks are aligned to position 0)."""
-    first, last = row.prompt_tokens, row.prompt_tokens + row.tokens_generated
+def least_forwards(prompt_tokens: int, new_tokens: int, block_length: int, budget: int) -> int:
+    """Forwards for `new_tokens` behind a prompt, which opens the first block (blocks are aligned to position 0)."""
+    first, last = prompt_tokens, prompt_tokens + new_tokens
     forwards = 0
     while first < last:
         end = min(last, (first // block_length + 1) * block_length)

@@ -196,29 +196,28 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
 
 
 def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:
-    """Whether the joint oracle needs the forwards that arithmetic says, and nobody fewer."""
-    gaps: dict[bool, list[int]] = {True: [], False: []}
+    """Whether the joint oracle takes the rounds that arithmetic says, and nobody fewer."""
+    gaps: dict[bool, list[int]] = {True: [], False: []}  # beyond the least possible: the joint oracle's, the others'
     for contest in own:
         for result in contest.results:
-            is_joint = result.cell.drafter.kind == JOINT
             for row in frames.rows.get(result.cell_id, NO_ROWS).generations.values():
-                least = least_forwards(row, result.cell.decode.block_length, contest.budget)
-                gaps[is_joint].append(row.counters.nfe - least)
-    lines: list[tuple[Level, str]] = []
-    below, joint = sum(gap < 0 for gap in (*gaps[True], *gaps[False])), gaps[True]
+                lengths = row.prompt_tokens, row.tokens_generated, result.cell.decode.block_length
+                gap = row.counters.rounds - least_forwards(*lengths, contest.budget)
+                gaps[result.cell.drafter.kind == JOINT].append(gap)
+    joint, below = gaps[True], sum(gap < 0 for gap in (*gaps[True], *gaps[False]))
     if below:
         generations = count(below, "generation")
-        lines.append(("alarm", f"{generations} took fewer forwards than their budget allows: a count is wrong."))
+        return [("alarm", f"{generations} took fewer forwards than their budget allows: a count is wrong.")]
     if not joint:
-        return lines
+        return []
     rule = "1 + (n - 1) / (D + 1) forwards, rounded up, for a block of n positions"
     if off := sum(gap > 0 for gap in joint):
-        text = f"The joint oracle took more than the least possible forwards on {off} of {count(len(joint), 'prompt')}"
-        lines.append(("warning", f"{text} ({rule}): the run left the recorded trajectory there (see Identity)."))
-    elif not below:
-        text = f"The joint oracle took the least possible forwards on all {count(len(joint), 'prompt')}"
-        lines.append(("good", f"{text} ({rule}), and no drafter took fewer."))
-    return lines
+        text = (
+            f"In {off} of {count(len(joint), 'generation')} the joint oracle took more than the least possible forwards"
+        )
+        return [("warning", f"{text} ({rule}): the run left the recorded trajectory there (see Identity).")]
+    text = f"In all {count(len(joint), 'generation')} the joint oracle took the least possible forwards"
+    return [("good", f"{text} ({rule}); no drafter took fewer.")]
 
 
 def paper() -> Table:
