@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from workers.models.facts import OrderConfig
+from workers.models.facts import OrderConfig, inspect_order_model
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
 from workers.training.order_accuracy import judge, judge_examples, judged_examples
-from workers.training.order_card import ROLES, DepthAccuracy, OrderCard, Role, Share, write_card
+from workers.training.order_card import ROLES, DepthAccuracy, OrderCard, Role, Share, read_card, write_card
 from workers.training.order_data import Trajectories
 from workers.training.order_log import Evaluation, TrainingStart, opened
 from workers.training.order_part import Ints
@@ -79,10 +79,10 @@ def train_order(
     torch.manual_seed(recipe.seed)
     trainee = Trainee(OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout))
     optimizer = make_optimizer(trainee, recipe)
-    done, spent = 0, 0.0
+    done, seconds = 0, 0.0
     if resume:
-        done, spent = read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest)
-    started = time.perf_counter() - spent
+        done, seconds = read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest)
+    started = time.perf_counter() - seconds
     steps = learnable(data)
     examples = {role: judged_examples(data, role, recipe.max_depth, VALIDATION_EXAMPLES) for role in ROLES}
     record = opened(log, start_of(data, recipe, tracking_uri), done=done) if log else None
@@ -90,7 +90,8 @@ def train_order(
         record.write(log)
     for step in range(done + 1, recipe.steps + 1):
         loss = train_step(trainee, optimizer, data, steps, recipe, step)
-        report = OrderProgress(step=step, steps=recipe.steps, loss=loss, seconds=time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        report = OrderProgress(step=step, steps=recipe.steps, loss=loss, seconds=seconds)
         last = step == recipe.steps
         if step % recipe.evaluate_every == 0 or last:
             report = replace(report, evaluation=evaluate(trainee.order, data, examples, recipe, report))
@@ -105,11 +106,13 @@ def train_order(
                 recipe=recipe,
                 data_digest=data.data_digest,
                 step=step,
-                seconds=report.seconds,
+                seconds=seconds,
             )
         if progress:
             progress(report)
-    return stored(trainee.order, data, recipe, out_dir, seconds=time.perf_counter() - started)
+    if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
+        return OrderTrained(path=out_dir, card=card)
+    return stored(trainee.order, data, recipe, out_dir, seconds=seconds)
 
 
 def learnable(data: Trajectories) -> Ints:
@@ -171,6 +174,16 @@ def evaluate(
         losses=losses,
         accuracy=accuracy,
     )
+
+
+def card_of(folder: Path, data: Trajectories, recipe: OrderRecipe) -> OrderCard | None:
+    """The card of this very training, if it and the checkpoint it describes are whole."""
+    try:
+        card, facts = read_card(folder), inspect_order_model(folder)
+    except (ValueError, OSError):
+        return None
+    made = (card.digest, card.recipe, card.data_digest, card.test_digest)
+    return card if made == (facts.digest, recipe, data.data_digest, data.test_digest) else None
 
 
 def stored(model: OrderModel, data: Trajectories, recipe: OrderRecipe, folder: Path, *, seconds: float) -> OrderTrained:

@@ -1,73 +1,21 @@
 """What a sync writes, over a store in memory: each cell once, changed results anew, people's tags kept."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
-from orchestrator.tracking_mirror import PARENT, Experiment, Found, mirror
+from orchestrator.tracking_mirror import PARENT, mirror
 from sweeps.aggregate import aggregate_all
 from sweeps.belongs import History
 from sweeps.origin import Origin
 from sweeps.spec import GridSpec, SweepSpec
 from sweeps.store import RunDir
+from tests.memory_store import Memory
 from tests.synthetic import Faults, grid, sweep
 
 SPEC = SweepSpec(name="quick", title="A title", grid=GridSpec(target=("t",), task=("a",)))
 CELLS = grid(tasks=("tiny-arith",), budgets=(4, 8), temperatures=(0.0,))
 HISTORY = History(starts=(Origin(code_digest="c", sources={}, versions={}, host="h", started_at=5.0),))
-
-
-@dataclass
-class Memory:
-    """A store in memory that behaves as MLflow does where it matters."""
-
-    experiments: dict = field(default_factory=dict)
-    all: dict = field(default_factory=dict)
-    broken: str = ""
-
-    def experiment(self, name):
-        return self.experiments.get(name)
-
-    def create_experiment(self, name):
-        made = Experiment(experiment_id=str(len(self.experiments) + 1), active=True, artifacts="")
-        self.experiments[name] = made
-        return made
-
-    def runs(self, experiment_id, sweep_id):
-        return [
-            Found(run_id=run_id, tags=dict(run["tags"]))
-            for run_id, run in self.all.items()
-            if run["experiment"] == experiment_id and run["tags"].get("sweep_id") == sweep_id and not run["deleted"]
-        ]
-
-    def create_run(self, experiment_id, row, tags):
-        run_id = f"r{len(self.all)}"
-        run = {"experiment": experiment_id, "name": row.name, "status": row.status, "tags": dict(tags)}
-        self.all[run_id] = {**run, "deleted": False, "params": {}, "metrics": {}, "files": []}
-        return run_id
-
-    def log(self, run_id, row, tags):
-        if self.broken == "log":
-            raise ConnectionError("gone")
-        run = self.all[run_id]
-        assert not [name for name, value in row.params.items() if run["params"].get(name, value) != value]
-        run["params"] |= row.params
-        run["metrics"] |= row.metrics
-        run["tags"] |= tags
-
-    def delete(self, run_id):
-        self.all[run_id]["deleted"] = True
-
-    def attach(self, run_id, path, folder=""):
-        if self.broken == "attach":
-            raise PermissionError(f"read-only: {path.name}")
-        self.all[run_id]["files"].append(f"{folder}/{path.name}".lstrip("/"))
-
-    def attach_text(self, run_id, name, text):
-        self.all[run_id]["files"].append(name)
-
-    def active(self):
-        return [run for run in self.all.values() if not run["deleted"]]
 
 
 @pytest.fixture

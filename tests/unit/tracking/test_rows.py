@@ -90,3 +90,16 @@ def test_the_digest_follows_the_result():
     result = aggregate(job, made.rows()[job.cell_id], NO_ROWS)
     assert row_of(result, "s").tags["result_digest"] == row_of(replace(result), "s").tags["result_digest"]
     assert row_of(replace(result, n=1), "s").tags["result_digest"] != row_of(result, "s").tags["result_digest"]
+
+
+def test_a_study_shows_with_the_cells_of_its_order_model_only():
+    made = sweep(grid(tasks=("a",), budgets=(4, 8), temperatures=(0.0,)), prompts=2, timed=0, studied=3)
+    for result in aggregate_all(made.jobs, made.rows()):
+        metrics = row_of(result, "s").metrics
+        named = sorted(name for name in metrics if name.startswith("study"))
+        if result.cell.drafter.kind != "spot":
+            assert named == []  # nothing was asked, so nothing is marked as undefined
+        else:
+            assert metrics["studied_commits"] == 3 * 3 * 30  # prompts, blocks, indexes with a choice
+            assert metrics["study_position_model"] == result.study.by_model.value
+            assert len(named) == 4 * 3
