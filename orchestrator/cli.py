@@ -13,6 +13,7 @@ import click
 from orchestrator.commands.decode import decode
 from orchestrator.commands.doctor import doctor
 from orchestrator.commands.listing import listing
+from orchestrator.commands.measure import measure
 from orchestrator.commands.outputs import export, report, sync
 from orchestrator.commands.plan import plan
 from orchestrator.commands.run import run
@@ -29,7 +30,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
-for command in (plan, run, report, export, sync, listing, decode, train, study, doctor):
+for command in (plan, run, report, export, sync, listing, decode, train, study, measure, doctor):
     cli.add_command(command)
 
 

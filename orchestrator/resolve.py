@@ -4,15 +4,17 @@ Everything is read from files and headers, without torch and without the network
 shows as one line before any work. A hub id is looked up in the local cache only: planning never downloads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from sweeps.expand import Artifact, Facts
+from sweeps.expand import Artifact, Cost, Facts
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables
 from workers import catalog
+from workers.models.cost_curve import find_cost_curve, read_cost_curve
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
 
@@ -56,6 +58,14 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             _missing(error, missing, planning)
         if artifact is not None:
             artifacts[target.name, drafter.name] = artifact
+    costs: dict[tuple[str, str], Cost] = {}
+    for drafter in spec.drafters:
+        try:
+            costs |= costs_of(drafter, targets)
+        except NotHereError as error:
+            absent = Cost(path=drafter.cost, digest=ABSENT + drafter.name)
+            costs |= {(target.name, drafter.name): absent for target in targets}
+            _missing(error, missing, planning)
     tasks = []
     for task in spec.tasks:
         try:
@@ -63,7 +73,7 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
         except NotHereError as error:
             tasks.append(replace(task, digest=ABSENT + task.name))
             _missing(error, missing, planning)
-    facts = Facts(kinds=tables.drafters, max_positions=positions, artifacts=artifacts)
+    facts = Facts(kinds=tables.drafters, max_positions=positions, artifacts=artifacts, costs=costs)
     return Resolved(spec=replace(spec, targets=tuple(targets), tasks=tuple(tasks)), facts=facts, missing=tuple(missing))
 
 
@@ -193,3 +203,41 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         block_length=facts.block_length,
         budget_max=getattr(facts, "budget_max", None),
     )
+
+
+def costs_of(drafter: DrafterSpec, targets: Sequence[TargetSpec]) -> dict[tuple[str, str], Cost]:
+    """The cost curve that a drafter names, for each target; empty where it names none.
+
+    Raises SweepError when the curve is broken or for none of the targets; NotHereError when it is still to be measured.
+    """
+    if not drafter.cost:
+        return {}
+    try:
+        path = find_cost_curve(drafter.cost)
+    except ValueError as error:
+        make = "measure one (spot measure cost --target TARGET --out FILE), then name it"
+        raise NotHereError(f"drafter {drafter.name}: {error}: {make}") from None
+    try:
+        curve = read_cost_curve(path)
+    except (ValueError, OSError) as error:
+        raise SweepError(f"drafter {drafter.name}: {' '.join(str(error).split())}") from None
+    costs = {}
+    for target in targets:
+        asked = {"weights": target.digest, "dtype": target.dtype, "cache": target.cache}
+        measured = {"weights": curve.target_digest, "dtype": curve.dtype, "cache": curve.cache}
+        other = [
+            f"{name} {measured[name][:12]}, here {asked[name][:12]}" for name in asked if asked[name] != measured[name]
+        ]
+        absent = target.digest.startswith(ABSENT)
+        fault = f"its cost curve was measured on another target ({'; '.join(other)})" if other and not absent else ""
+        costs[target.name, drafter.name] = Cost(
+            path=str(path.absolute()),
+            digest=curve.digest,
+            block_length=curve.block_length,
+            budget_max=curve.budget_max,
+            fault=fault,
+        )
+    if all(cost.fault for cost in costs.values()):
+        (target_name, _), cost = next(iter(costs.items()))
+        raise SweepError(f"drafter {drafter.name} for {target_name}: {cost.fault}: no target of this sweep is that")
+    return costs

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.resolve import artifact_of, resolve_target
+from orchestrator.resolve import artifact_of, costs_of, resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
@@ -41,6 +41,7 @@ def single_cell(
         kinds=tables.drafters,
         max_positions={resolved.name: checkpoint.max_positions},
         artifacts={(resolved.name, drafter): artifact} if artifact else {},
+        costs=costs_of(drafters[0], (resolved,)),
     )
     expansion = expand(spec, facts)
     if not expansion.cells:

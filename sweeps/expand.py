@@ -6,7 +6,7 @@ identity and is listed once; the draft-free cell of every cell is added; what ca
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -36,12 +36,27 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The cost curve that a drafter names. `fault` says why it is none of this target's; empty: it may be used.
+
+    `budget_max` is the largest budget that it knows the cost of; it and the block length are None until it is made.
+    """
+
+    path: str
+    digest: str
+    block_length: int | None = None
+    budget_max: int | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec: drafter kinds, positions a target, an artifact a (target, drafter)."""
+    """What multiplying needs beside the spec: kinds, positions a target, artifacts and costs a (target, drafter)."""
 
     kinds: Mapping[str, DrafterKind]
     max_positions: Mapping[str, int]
     artifacts: Mapping[tuple[str, str], Artifact]
+    costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +164,14 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
         reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
         return {"drafter": drafter.name, "noise": "independent"}, reason
+    if (cost := facts.costs.get((target, drafter.name))) is not None:
+        pair = {"target": target, "drafter": drafter.name}
+        if cost.fault:
+            return pair, cost.fault
+        if cost.block_length not in (None, length):
+            return pair | {"block_length": length}, f"its cost curve is for blocks of {cost.block_length}"
+        if cost.budget_max is not None and point["budget"] > cost.budget_max:
+            return pair | {"budget": point["budget"]}, f"its cost curve ends at budget {cost.budget_max}"
     if kind.artifact is None:
         return None
     artifact = facts.artifacts.get((target, drafter.name))
@@ -180,6 +203,8 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
     artifact = facts.artifacts.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
     if artifact is not None:
         values |= {"checkpoint": artifact.path, "digest": artifact.digest}
+    if (cost := facts.costs.get((point["target"].name, drafter.name))) is not None:
+        values |= {"cost": cost.path, "cost_digest": cost.digest}
     drafter = replace(drafter, **values, fixed=())
     seed = point["seed"] if decode.temperature > 0 else 0  # no noise is drawn: every seed is the same work
     return Cell(target=point["target"], task=point["task"], decode=decode, drafter=drafter, seed=seed)

@@ -14,6 +14,8 @@ from workers.decoding.expand import VirtualState, grow
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
+from workers.drafters.base import Drafter
+from workers.drafters.cost_aware import cost_aware
 from workers.models.facts import find_order_model
 from workers.models.features import BEYOND, COMMITTED, KNOWN, OPEN, confidence_rank, path_columns, stale_features
 from workers.models.order_model import OrderModel, load_order_model
@@ -81,7 +83,10 @@ class SpotDrafter:
         )
 
 
-def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> SpotDrafter:
-    """The drafter with the order model of `spec.checkpoint`. Raises ValueError when it is missing or does not fit."""
+def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> Drafter:
+    """The drafter with the order model of `spec.checkpoint`, cost-aware with `spec.cost`.
+
+    Raises ValueError when one of them is missing or does not fit.
+    """
     model = load_order_model(find_order_model(spec.checkpoint), block_length=block_length, device=device)
-    return SpotDrafter(spec, model)
+    return cost_aware(SpotDrafter(spec, model), spec, block_length=block_length)

@@ -1,0 +1,120 @@
+"""Measuring a cost curve: forwards of every number of states over every prefix in turn, and the drafter at work.
+
+All shapes are warmed up first and then visited in a shuffled order, once a repeat, so that a machine that drifts slows
+all of them alike. A forward is timed as the decoder books it: from the states of a tree to hidden states.
+
+Shapes: N block states, M prefix length, D budget.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+import torch
+
+from sweeps.spec import DecodeSpec, check
+from workers.decoding.loop import decode, open_block
+from workers.decoding.state import BlockState, Commit
+from workers.decoding.tally import Stopwatch
+from workers.decoding.tree import DraftTree
+from workers.decoding.verify import verify
+from workers.drafters.base import Drafter
+from workers.models.cost_curve import DrafterCost, ForwardCost, Timing
+from workers.targets.base import Session, Target
+
+BLOCKS = 2  # blocks that a timed decode fills
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostGrid:
+    """What to measure: numbers of states (from 1), prefix lengths (whole blocks), `repeats` of each."""
+
+    states: tuple[int, ...]
+    prefixes: tuple[int, ...]
+    block_length: int
+    repeats: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("states", 1), ("prefixes", 0)):
+            values = getattr(self, name)
+            ok = bool(values) and list(values) == sorted(set(values)) and values[0] >= least
+            check(ok, f"measure cost: {name}", values, f"ascending whole numbers from {least}")
+        check(self.states[0] == 1, "measure cost: states", self.states, "a list that begins with 1, the root alone")
+        whole = all(prefix % self.block_length == 0 for prefix in self.prefixes)
+        check(whole, "measure cost: prefixes", self.prefixes, f"multiples of the block length, {self.block_length}")
+        check(self.repeats >= 3, "measure cost: repeats", self.repeats, "a whole number from 3")
+
+
+def measure_forwards(
+    target: Target, ids: Sequence[int], grid: CostGrid, progress: Progress = lambda done, total: None
+) -> tuple[ForwardCost, ...]:
+    """Seconds of a forward for every pair of the grid. `ids` (any number, repeated) make prefixes and blocks."""
+    clock = Stopwatch(target.traits.device)
+    sessions = {prefix: session_of(target, ids, prefix, grid.block_length) for prefix in grid.prefixes}
+    trees = {count: tree_of(target, ids, count, grid.block_length) for count in grid.states}
+    pairs = [(prefix, count) for prefix in grid.prefixes for count in grid.states]
+    seconds: dict[tuple[int, int], list[float]] = {pair: [] for pair in pairs}
+    with torch.inference_mode():
+        for repeat in range(-2, grid.repeats):  # the first two warm up
+            for prefix, count in random.Random(repeat).sample(pairs, len(pairs)):
+                began = clock.now()
+                verify(sessions[prefix], trees[count], target.traits.device)
+                taken = clock.now() - began
+                if repeat >= 0:
+                    seconds[prefix, count].append(taken)
+            progress(repeat + 3, grid.repeats + 2)
+    return tuple(
+        ForwardCost(states=count, prefix=prefix, time=timing_of(seconds[prefix, count])) for prefix, count in pairs
+    )
+
+
+def measure_drafter(
+    target: Target,
+    drafters: Sequence[Drafter],
+    prompts: Sequence[Sequence[int]],
+    grid: CostGrid,
+    progress: Progress = lambda done, total: None,
+) -> tuple[DrafterCost, ...]:
+    """Seconds of each drafter in a round in which it was asked, from decoding `prompts` (T = 0), budgets in turn."""
+    spec = DecodeSpec(max_new_tokens=BLOCKS * grid.block_length, block_length=grid.block_length)
+    seconds: list[list[float]] = [[] for _ in drafters]
+    for repeat in range(-1, grid.repeats):
+        for place, drafter in enumerate(drafters):
+            ids = prompts[repeat % len(prompts)]
+            made = decode(target, drafter, ids, spec=spec, seed=0)
+            asked = sum(drafts > 0 for drafts in made.counters.drafted)
+            if repeat >= 0 and asked:
+                seconds[place].append(made.drafter_seconds / asked)
+        progress(repeat + 2, grid.repeats + 1)
+    pairs = zip(drafters, seconds, strict=True)
+    return tuple(DrafterCost(budget=drafter.budget, time=timing_of(taken)) for drafter, taken in pairs if taken)
+
+
+def session_of(target: Target, ids: Sequence[int], prefix: int, block_length: int) -> Session:
+    """A sequence with `prefix` positions in its cache."""
+    prompt = [ids[place % len(ids)] for place in range(prefix)]
+    return target.start(prompt, block_length=block_length, max_new_tokens=block_length)
+
+
+def tree_of(target: Target, ids: Sequence[int], states: int, block_length: int) -> DraftTree:
+    """A tree of so many half-filled states; what they hold differs, as experts of a mixture are chosen by it."""
+    empty = open_block([], block_length, block_length, target.traits.mask_id)
+    made = tuple(half_filled(empty, ids, number) for number in range(states))
+    return DraftTree(states=made, parents=(-1,) * states, commits=(None,) * states, masses=(1.0,) * states)
+
+
+def half_filled(state: BlockState, ids: Sequence[int], number: int) -> BlockState:
+    """Every other position filled."""
+    for position in state.open[number % 2 :: 2]:
+        state = state.fill(Commit(position, ids[(position + number) % len(ids)]))
+    return state
+
+
+def timing_of(seconds: Sequence[float]) -> Timing:
+    """Median and quartiles."""
+    if len(seconds) < 2:
+        return Timing(seconds=seconds[0], low=seconds[0], high=seconds[0])
+    low, _, high = quantiles(seconds, n=4, method="inclusive")
+    return Timing(seconds=median(seconds), low=low, high=high)
