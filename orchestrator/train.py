@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING
 
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
-from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
 from orchestrator.train_shared import (
     TRACES,
-    Split,
     cells_of,
     check_collected,
     check_folder,
     paths_of,
-    target_spec,
-    task_spec,
+    resolved_target,
+    resolved_task,
 )
 from sweeps.cell import Cell
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, TargetSpec
 from sweeps.store import RunDir
 from workers.training.order_log import LOG_FILE
 from workers.training.order_recipe import OrderRecipe
@@ -102,7 +100,8 @@ def order_cells(request: OrderRequest) -> OrderCells:
         for temperature in request.temperatures
     ]
     learnt, test = (
-        [resolved_target(name, request) for name in names] for names in (request.targets, request.test_targets)
+        [resolved_target(name, dtype=request.dtype, max_new_tokens=request.max_new_tokens) for name in names]
+        for names in (request.targets, request.test_targets)
     )
     different([*learnt, *test])
     tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
@@ -116,25 +115,6 @@ def order_cells(request: OrderRequest) -> OrderCells:
         learnt=cells_of(product(learnt, tasks), rules, request.seed),
         judged=cells_of([(target, judged[name]) for target, name in asked], rules, request.seed),
     )
-
-
-def resolved_target(name: str, request: OrderRequest) -> TargetSpec:
-    """A target with its digests. Raises ValueError when it is absent or too short for the request."""
-    target, facts = resolve_target(target_spec(name, request.dtype))
-    if facts.max_positions <= request.max_new_tokens:
-        limit = f"below the {facts.max_positions} positions of {name}"
-        raise ValueError(f"train order: max_new_tokens is {request.max_new_tokens}: allowed is a number {limit}")
-    return target
-
-
-def resolved_task(name: str, split: Split, prompts: int) -> TaskSpec:
-    """A task with the digest of its data. Raises ValueError when that split has fewer prompts than asked for."""
-    task = resolve_task(task_spec(name, split))
-    have = prompts_there_are(task, prompts)
-    if have < prompts:
-        option = "prompts" if split == "train" else "test_prompts"
-        raise ValueError(f"train order: {option} is {prompts}: allowed is a whole number up to the {have} of {name}")
-    return task
 
 
 def different(targets: Sequence[TargetSpec]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.collect import Collected, trace_path
+from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
@@ -37,6 +38,25 @@ def task_spec(name: str, split: Split = "train") -> TaskSpec:
     if catalog.TASKS[kind].needs_path != bool(path):
         raise ValueError(f"task {name}: {kind} {'needs a file: ' + kind + ':PATH' if not path else 'reads no file'}")
     return TaskSpec(name=name, kind=kind, path=path, split=split)
+
+
+def resolved_target(name: str, *, dtype: str, max_new_tokens: int) -> TargetSpec:
+    """A target with its digests. Raises ValueError when it is absent or has too few positions."""
+    target, facts = resolve_target(target_spec(name, dtype))
+    if facts.max_positions <= max_new_tokens:
+        limit = f"below the {facts.max_positions} positions of {name}"
+        raise ValueError(f"max_new_tokens is {max_new_tokens}: allowed is a number {limit}")
+    return target
+
+
+def resolved_task(name: str, split: Split, prompts: int) -> TaskSpec:
+    """A task with the digest of its data. Raises ValueError when that split has fewer prompts than asked for."""
+    task = resolve_task(task_spec(name, split))
+    have = prompts_there_are(task, prompts)
+    if have < prompts:
+        option = "prompts" if split == "train" else "test_prompts"
+        raise ValueError(f"{option} is {prompts}: allowed is a whole number up to the {have} of {name}")
+    return task
 
 
 def cells_of(pairs: Iterable[tuple[TargetSpec, TaskSpec]], rules: Sequence[DecodeSpec], seed: int) -> tuple[Cell, ...]:

@@ -10,8 +10,14 @@ from pathlib import Path
 
 from orchestrator.collect import CollectProgress, collect_traces
 from orchestrator.pool import Pool
-from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
-from orchestrator.train_shared import TRACES, cells_of, check_collected, check_folder, target_spec, task_spec
+from orchestrator.train_shared import (
+    TRACES,
+    cells_of,
+    check_collected,
+    check_folder,
+    resolved_target,
+    resolved_task,
+)
 from sweeps.cell import Cell
 from sweeps.lock import RunLock
 from sweeps.records import Failure
@@ -58,13 +64,8 @@ class SpiffyOutcome:
 
 def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
     """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
-    target, facts = resolve_target(target_spec(request.target, request.dtype))
-    allowed = f"a number below the {facts.max_positions} positions of {request.target}"
-    check(request.max_new_tokens < facts.max_positions, "max_new_tokens", request.max_new_tokens, allowed)
-    tasks = [resolve_task(task_spec(name)) for name in request.tasks]
-    for task in tasks:
-        have = prompts_there_are(task, request.prompts)
-        check(request.prompts <= have, "prompts", request.prompts, f"a whole number up to the {have} of {task.name}")
+    target = resolved_target(request.target, dtype=request.dtype, max_new_tokens=request.max_new_tokens)
+    tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
     rules = [
         DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)
         for temperature in request.temperatures

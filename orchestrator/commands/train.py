@@ -111,7 +111,7 @@ def order(
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/spiffy-<target>).")
 @pool_options
-def spiffy(out: Path | None, budget_max: int, workers: int | None, pool: str, address: str, **options: Any) -> int:
+def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
 
     The graph is written to OUT/graph, which a drafter's checkpoint option may name. Run again, it collects only what
@@ -123,13 +123,13 @@ def spiffy(out: Path | None, budget_max: int, workers: int | None, pool: str, ad
     from sweeps.spec import ResourceSpec
     from workers.training.spiffy_recipe import SpiffyRecipe
 
+    pool = {name: options.pop(name) for name in ("pool", "address", "workers")}
     request = SpiffyRequest(**options)
-    recipe = SpiffyRecipe(budget_max=budget_max)
     outcome = train_spiffy_command(
         request,
         out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}",
-        pool=make_pool(pool, ResourceSpec(workers=workers or 0), address=address),
-        recipe=recipe,
+        pool=make_pool(pool["pool"], ResourceSpec(workers=pool["workers"] or 0), address=pool["address"]),
+        recipe=SpiffyRecipe(budget_max=budget_max),
         on_collect=TrainingScreen().collect,
     )
     used = f"calibrated on {outcome.graph.traces} of {outcome.traces} trajectories, judged on the others"
