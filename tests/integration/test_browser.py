@@ -36,7 +36,7 @@ def browse(path, tmp_path, *options):
 
 
 def test_the_dom_holds_the_numbers_and_every_text_literally(tmp_path):
-    made = sweep(grid(**SMALL, mark=HOSTILE[3]), prompts=8, faults=Faults(hostile=True, failed=1, bugs=1))
+    made = sweep(grid(**SMALL, mark=HOSTILE[3], oracles=True), prompts=8, faults=Faults(hostile=True, failed=1, bugs=1))
     path = render(made.write(tmp_path / "run", title="".join(HOSTILE)))
     dom = browse(path, tmp_path, "--dump-dom")
     page = Page(dom)  # what the browser built, read back
@@ -50,6 +50,8 @@ def test_the_dom_holds_the_numbers_and_every_text_literally(tmp_path):
     for shown in HOSTILE[:4]:
         assert shown in text
     assert "6/7 \u2717" in text
+    assert "Oracles: what should be predicted" in text
+    assert "oracle_joint" in text
 
 
 def test_it_prints(tmp_path):
