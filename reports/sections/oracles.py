@@ -30,8 +30,8 @@ DUEL_HEADS = (
     Head(name="Task", number=False),
     Head(name="D"),
     Head(name="Prompts", meaning="decoded with both oracles"),
-    Head(name="Position oracle", unit=f"{TIMES} fewer forwards"),
-    Head(name="Token oracle", unit=f"{TIMES} fewer forwards"),
+    Head(name="Position oracle (bound)", unit=f"{TIMES} fewer forwards"),
+    Head(name="Token oracle (bound)", unit=f"{TIMES} fewer forwards"),
     Head(name="Token over position", unit="NFE ratio", meaning="above 1: the position oracle needs fewer forwards"),
     Head(name="Needs fewer", number=False, meaning="beyond the interval"),
 )
@@ -75,13 +75,12 @@ def info(frames: Frames) -> SectionInfo | None:
 
 
 def parts(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels) -> tuple[Part, ...]:
-    """Sentences, the two tables and the picture of one setting."""
+    """Sentences, the duel, the picture and the table of one setting."""
     lines = [*duel_lines(own, frames), *bound_lines(own, frames)]
     made: list[Part] = [Lines(lines=tuple(lines))] if lines else []
     duels = tuple(row for contest in own if (row := duel_row(contest, frames)) is not None)
     if duels:
         made.append(Table(caption=f"Position against token: {setting}", heads=DUEL_HEADS, groups=(("", duels),)))
-    made.append(table(setting, own, frames, labels))
     points = tuple(point for contest in own for point in points_of(contest, frames, labels))
     if points:
         several = len({point.x for point in points}) > 1
@@ -96,7 +95,7 @@ def parts(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels
             digits=1,
         )
         made.append(chart)
-    return tuple(made)
+    return (*made, table(setting, own, frames, labels))
 
 
 def table(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels) -> Table:
@@ -192,7 +191,7 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
         )
     ahead = sum(verdict(forwards_ratio(frames, duel(contest))) == 1 for contest in held)
     text += f" By task and budget it is ahead beyond its interval in {ahead} of {len(held)}."
-    return [("good" if who > 0 else "note", text)]
+    return [("note", text)]
 
 
 def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:

@@ -102,7 +102,7 @@ def duel_sentence(position, token):
 
 def test_the_sentence_says_who_needs_fewer_forwards():
     level, text = duel_sentence((20, 21, 22, 21), (40, 42, 44, 42))
-    assert level == "good"
+    assert level == "note"
     assert text.startswith(
         "The position oracle needs 2.00 times fewer forwards than the token oracle (D = 8, 4 prompts"
     )
