@@ -8,10 +8,10 @@ from statistics import mean
 import pandas as pd
 import pytest
 
-from reports.columns import AXES, CELL_COLUMNS, PROMPT_COLUMNS, documentation
+from reports.columns import AXES, CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, documentation
 from reports.export import export
 from reports.frames import load
-from sweeps.aggregate import aggregate
+from sweeps.aggregate import aggregate, aggregate_all
 from sweeps.merge import NO_ROWS
 from tests.synthetic import HOSTILE, Faults, grid, sweep
 
@@ -48,7 +48,7 @@ ASKED_FOR = {
 
 
 def test_every_column_is_there_once_and_says_what_it_means():
-    for columns in (CELL_COLUMNS, PROMPT_COLUMNS):
+    for columns in (CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS):
         names = [column.name for column in columns]
         assert len(set(names)) == len(names)
         text = documentation(columns)
@@ -57,11 +57,19 @@ def test_every_column_is_there_once_and_says_what_it_means():
     assert PROMPT_COLUMNS[: len(AXES)] == AXES
 
 
+@pytest.fixture(scope="module")
+def studied():
+    """The result of a cell whose order model was studied."""
+    made = sweep(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,)), prompts=1, timed=0, studied=2)
+    return aggregate_all(made.jobs, made.rows())[2]
+
+
 @pytest.mark.parametrize("column", CELL_COLUMNS, ids=lambda column: column.name)
-def test_every_cell_column_reads_a_full_and_an_empty_result(column, faulty):
+def test_every_cell_column_reads_a_full_and_an_empty_result(column, faulty, studied):
     rows = faulty.rows()
     job = faulty.jobs[3]  # with failures, mismatches and doubts
     full = aggregate(job, rows[job.cell_id], rows[job.cell.baseline().cell_id])
+    full = replace(full, study=studied.study)
     kinds = {"text": str, "int": int, "float": (float, int), "bool": bool}
     assert isinstance(column.read(full), kinds[column.kind])
     empty = column.read(aggregate(job, NO_ROWS, NO_ROWS))
