@@ -41,14 +41,19 @@ def info(frames: Frames) -> SectionInfo | None:
 
 
 def spread(results: list[CellResult], labels: Labels) -> list[CellResult]:
-    """The results in turns: of each setting and task the one with the fewest forwards, then the next of each."""
+    """The results in turns: of each setting and task the one with the fewest forwards, then the next; bounds last."""
     seen: dict[tuple[str, str], int] = {}
     placed = []
-    for order, result in enumerate(sorted(results, key=lambda r: -(r.nfe_reduction.value or 0))):
+    for order, result in enumerate(sorted(results, key=place_of)):
         key = labels.setting[result.cell_id], labels.task[result.cell_id]
         seen[key] = seen.get(key, -1) + 1
         placed.append((seen[key], order, result))
     return [result for _, _, result in sorted(placed, key=lambda place: place[:2])]
+
+
+def place_of(result: CellResult) -> tuple[bool, float]:
+    """Where a cell stands among others: methods by their forwards, then oracles."""
+    return result.cell.drafter.oracle, -(result.nfe_reduction.value or 0)
 
 
 def trace_of(result: CellResult, record: GenerationRecord, labels: Labels) -> Trace:

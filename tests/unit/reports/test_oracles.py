@@ -7,7 +7,7 @@ import pytest
 from reports.contests import verdict
 from reports.labels import labels_of
 from reports.model import Chart, Lines, Table
-from reports.sections import accepted, across, curves, downloads, headline, oracles, summary
+from reports.sections import accepted, across, curves, downloads, headline, oracles, summary, traces
 from reports.winners import nfe_winners, throughput_winners
 from sweeps.statistics import Estimate
 from tests.synthetic import Faults, grid, sweep
@@ -214,3 +214,11 @@ def test_the_mirror_tags_bounds(oracle):
     row = row_of(result, "s")
     assert row.tags["bound"] == row.params["bound"] == str(oracle).lower()
     assert ("(bound)" in row.name) is oracle
+
+
+def test_the_drill_down_shows_methods_first():
+    frames = framed(sweep(CELLS, prompts=2, timed=0))
+    titles = [group.title for group in traces.info(frames).groups]
+    assert ", spot, D = 8" in titles[0]
+    assert all("(bound)" in title for title in titles[-3:])
+    assert not any("(bound)" in title for title in titles[:-3])
