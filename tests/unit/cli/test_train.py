@@ -1,12 +1,18 @@
 """`spot train`: a target and an order model, small enough for a test, and that what comes out can be used."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from sweeps.lock import RunLock
+from sweeps.store import RunDir
+from tests.tiny_checkpoints import write_checkpoint
+from workers.training.order_card import read_card
 from workers.training.target_recipes import RECIPES, TINY_SDAR
 
 Spot = Callable[..., Any]
@@ -107,3 +113,100 @@ def test_other_steps_than_before_say_the_way_out(spot: Spot, models: Path, tmp_p
         "belongs to another recipe (it differs in steps); delete it to start again, or choose another --out"
         in ended.err
     )
+
+
+def few(models: Path, out: Path, *more: object) -> list[object]:
+    """A training that takes a second."""
+    small = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--steps", 2, "--pool", "inline"]
+    return ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", out, *small, *more]
+
+
+def test_out_of_domain_accuracy_is_shown_and_changes_nothing(spot: Spot, models: Path, tmp_path: Path) -> None:
+    assert spot(*few(models, tmp_path / "alone")).code == 0
+    ended = spot(*few(models, tmp_path / "out", "--test-task", "tiny-code", "--test-prompts", 2))
+    assert ended.code == 0, ended.err
+    assert "trajectories 5/5 (0 from before), failed 0" in ended.err
+    assert "out of domain: loss" in ended.err
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["out", "of", "domain", "tiny-code", "0"] in [line[:5] for line in lines]
+    assert ["trained", "on", "tiny-arith", "0"] in [line[:4] for line in lines]
+    card = read_card(tmp_path / "out" / "model")
+    assert [(s.role, s.task, s.prompts, s.judged) for s in card.sources] == [
+        ("trained on", "tiny-arith", 3, 1),
+        ("out of domain", "tiny-code", 2, 2),
+    ]
+    assert card.digest == read_card(tmp_path / "alone" / "model").digest
+
+
+def test_several_targets_make_one_model(spot: Spot, models: Path, tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "other", config={"max_position_embeddings": 512}, weights=doubled)
+    ended = spot(*few(models, tmp_path / "out", "--target", tmp_path / "other"))
+    assert ended.code == 0, ended.err
+    assert "model: trained on 6 trajectories" in ended.out
+    assert set(read_card(tmp_path / "out" / "model").targets) == {"target", "other"}
+    judged = spot(*few(models, tmp_path / "judged", "--test-target", tmp_path / "other", "--test-prompts", 2))
+    assert judged.code == 0, judged.err
+    roles = {(s.role, s.target) for s in read_card(tmp_path / "judged" / "model").sources}
+    assert roles == {("trained on", "target"), ("out of domain", "other")}
+
+
+def doubled(tensors: dict[str, Any]) -> None:
+    """Other weights."""
+    for tensor in tensors.values():
+        tensor *= 2
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--test-task", "tiny-cod"], "unknown task 'tiny-cod': allowed are .*; did you mean tiny-code[?]"),
+        (["--test-target", "tiny-sdarr"], "unknown target 'tiny-sdarr': .*; did you mean tiny-sdar"),
+        (["--test-task", "tiny-arith"], "test_tasks has 'tiny-arith', which is trained on"),
+        (["--task", "tiny-arith"], "tasks is .*each once"),
+        (["--target", "SAME"], "targets .*target and .*other are the same weights"),
+        (["--task", "humaneval"], "task humaneval: split: 'train' is not one of test"),
+        (["--test-task", "humaneval", "--test-prompts", "165"], "test_prompts is 165: .* up to the 164 of humaneval"),
+        (["--test-prompts", "0"], "test_prompts is 0: allowed is a whole number from 1"),
+        (["--steps", "0"], "order recipe: steps is 0"),
+        (["--tracking-uri", "somewhere"], "is a plain folder"),
+    ],
+)
+def test_what_cannot_be_is_one_line_before_any_work(
+    spot: Spot, models: Path, tmp_path: Path, more: list[str], message: str
+) -> None:
+    write_checkpoint(tmp_path / "other", config={"max_position_embeddings": 2048})
+    ended = spot(*few(models, tmp_path / "out", *(str(tmp_path / "other") if m == "SAME" else m for m in more)))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    assert re.search(message, ended.err), ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_state_is_bad_input_and_no_defect(spot: Spot, models: Path, tmp_path: Path) -> None:
+    assert spot(*few(models, tmp_path)).code == 0
+    state = tmp_path / "state.pt"
+    content = torch.load(state, weights_only=True)
+    content["trainee"].popitem()
+    torch.save(content, state)
+    ended = spot(*few(models, tmp_path))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"spot: training state {state}: damaged (" in ended.err
+    assert "delete it to start again" in ended.err
+    state.unlink()
+    assert spot(*few(models, tmp_path)).code == 0
+
+
+def test_a_directory_in_use_or_of_a_sweep_is_refused(spot: Spot, models: Path, tmp_path: Path) -> None:
+    with RunLock(RunDir(tmp_path)):
+        ended = spot(*few(models, tmp_path))
+        assert ended.code == 2
+        assert "is in use by process" in ended.err
+    (tmp_path / "spec.json").write_text("{}")
+    ended = spot(*few(models, tmp_path))
+    assert ended.code == 2
+    assert "a sweep's run directory: choose another --out" in ended.err
+
+
+def test_a_folder_of_neither_a_run_nor_a_training_cannot_be_synced(spot: Spot, tmp_path: Path) -> None:
+    ended = spot("sync", tmp_path)
+    assert (ended.code, ended.err) == (2, f"spot: {tmp_path} is no run directory: spec.json is missing\n")
