@@ -5,7 +5,8 @@ and itself, as the active block does. Blocks are aligned to absolute position 0,
 block of an example begins with its prompt's last tokens; after the end token a block goes on with end tokens, so that
 every block can be filled.
 
-Shapes: B batch, S positions of an example, T positions of the joined sequence, C noisy copies.
+Shapes: B batch, S positions of an example, T positions of the joined sequence, C noisy copies, k blocks of L, W = L and
+the shifted position before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,14 +66,23 @@ def draw(buckets: Sequence[Bucket], size: int, rng: torch.Generator) -> Bucket:
 
 
 def noisy_batch(
-    rows: Bucket, *, block_length: int, copies: int, full_mask: float, mask_id: int, rng: torch.Generator
+    rows: Bucket,
+    *,
+    block_length: int,
+    copies: int,
+    full_mask: float,
+    mask_id: int,
+    rng: torch.Generator,
+    shift: int = 0,
 ) -> Batch:
     """Join the clean copy with `copies` noisy copies whose answer positions are masked at a rate drawn per block.
 
     A share `full_mask` of the blocks is masked completely. The last clean block is left out, since no position sees it.
+    With `shift` 1 a position predicts the next one: a noisy block begins one clean position earlier.
     """
     ids_BS, start = rows.ids_BS, rows.start
     size, length = ids_BS.shape
+    assert start >= shift, "a shifted block needs a position before it"
     noisy_BN = ids_BS[:, start:]
     answer_BN = torch.arange(start, length) >= rows.prompts_B[:, None]
     blocks = (length - start) // block_length
@@ -80,30 +90,48 @@ def noisy_batch(
     full_BCk1 = torch.rand((size, copies, blocks, 1), generator=rng) < full_mask
     draw_BCkL = torch.rand((size, copies, blocks, block_length), generator=rng)
     masked_BCN = ((draw_BCkL < rate_BCk1) | full_BCk1).flatten(2) & answer_BN[:, None]
-    inputs_BCN = torch.where(masked_BCN, mask_id, noisy_BN[:, None])
-    labels_BCN = torch.where(masked_BCN, noisy_BN[:, None], -100)
+    inputs_BCkL = torch.where(masked_BCN, mask_id, noisy_BN[:, None]).unflatten(2, (blocks, -1))
+    labels_BCkL = torch.where(masked_BCN, noisy_BN[:, None], -100).unflatten(2, (blocks, -1))
+    starts_k1 = torch.arange(start, length, block_length)[:, None]
+    noisy_kW = starts_k1 + torch.arange(-shift, block_length)
+    before_BCkw = ids_BS[:, noisy_kW[:, :shift]][:, None].expand(-1, copies, -1, -1)
+    inputs_BCkW = torch.cat((before_BCkw, inputs_BCkL), dim=3)
+    labels_BCkW = torch.cat((labels_BCkL, torch.full_like(before_BCkw, -100)), dim=3)
     clean_BS = ids_BS[:, : length - block_length]
-    ids_BT = torch.cat((clean_BS, inputs_BCN.flatten(1)), dim=1)
-    labels_BT = torch.cat((torch.full_like(clean_BS, -100), labels_BCN.flatten(1)), dim=1)
-    clean, noisy = torch.arange(length - block_length), torch.arange(start, length)
-    positions_T = torch.cat((clean, noisy.repeat(copies)))
-    copies_T = torch.cat((torch.zeros_like(clean), torch.arange(1, copies + 1).repeat_interleave(len(noisy))))
+    clean = torch.arange(length - block_length)
     return Batch(
-        ids_BT=ids_BT,
-        labels_BT=labels_BT,
-        positions_T=positions_T,
-        visible_TT=joined_mask(positions_T, copies_T, block_length=block_length),
+        ids_BT=torch.cat((clean_BS, inputs_BCkW.flatten(1)), dim=1),
+        labels_BT=torch.cat((torch.full_like(clean_BS, -100), labels_BCkW.flatten(1)), dim=1),
+        positions_T=torch.cat((clean, noisy_kW.flatten().repeat(copies))),
+        visible_TT=joined_mask(clean // block_length * block_length, noisy_kW, starts_k1 - shift, copies),
     )
 
 
-def joined_mask(positions_T: Tensor, copies_T: Tensor, *, block_length: int) -> Tensor:
-    """`visible_TT`: a position sees its own block of its own copy (0 is the clean one), and the clean blocks before
-    it.
+def joined_mask(clean_starts_S: Tensor, noisy_kW: Tensor, noisy_starts_k1: Tensor, copies: int) -> Tensor:
+    """`visible_TT`: a position sees its own block of its own copy, and the clean positions before that.
+
+    `clean_starts_S` and `noisy_starts_k1` say where the block of a position begins.
     """
-    blocks_T = positions_T // block_length
-    same_TT = (copies_T[:, None] == copies_T) & (blocks_T[:, None] == blocks_T)
-    earlier_TT = (copies_T == 0) & (blocks_T[:, None] > blocks_T)
-    return same_TT | earlier_TT
+    clean, noisy = len(clean_starts_S), noisy_kW.numel()
+    starts_T = torch.cat((clean_starts_S, noisy_starts_k1.expand_as(noisy_kW).flatten().repeat(copies)))
+    copies_T = torch.cat((torch.zeros(clean), torch.arange(1, copies + 1).repeat_interleave(noisy)))
+    clean_T = torch.cat((torch.arange(clean), torch.full((noisy * copies,), torch.inf)))
+    same_TT = (copies_T[:, None] == copies_T) & (starts_T[:, None] == starts_T)
+    return same_TT | (starts_T[:, None] > clean_T)
+
+
+def causal_batch(rows: Bucket) -> Batch:
+    """The clean copy alone, every answer position predicted at the one before: the warm start of shifted targets."""
+    ids_BS = rows.ids_BS
+    length = ids_BS.shape[1]
+    places = torch.arange(length)
+    labels_BS = torch.where(places >= rows.prompts_B[:, None], ids_BS, -100)
+    return Batch(
+        ids_BT=ids_BS[:, :-1],
+        labels_BT=labels_BS[:, 1:],
+        positions_T=places[:-1],
+        visible_TT=places[:-1, None] >= places[:-1],
+    )
 
 
 def bfloat16_attention(visible_TT: Tensor) -> Attend:

@@ -1,8 +1,9 @@
-"""Training of the tiny block-diffusion targets: one function from a recipe to weights and a tokenizer.
+"""Training of the tiny targets: one function from a recipe to weights and a tokenizer.
 
 The warm start is block diffusion with blocks of one position, all masked: autoregressive prediction, but asked of mask
-tokens as decoding does, so what it learns carries over. Then blocks get their full width and random masks. Muon for the
-layers' matrices, AdamW for embedding and norms; products in bfloat16, weights and sums in float32.
+tokens as decoding does, so what it learns carries over (plain next-token prediction where a position predicts the next
+one). Then blocks get their full width and random masks; whole-sequence targets go on with whole canvases. Muon for the
+layers' matrices, AdamW for embedding, routers and vectors; products in bfloat16, weights and sums in float32.
 """
 
 import json
@@ -13,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 import torch.nn.functional as F  # noqa: N812  (its usual name)
 from torch import nn
@@ -22,9 +24,20 @@ from workers.targets.layers import Body
 from workers.tasks.base import Prompt
 from workers.tasks.tiny_arith import TinyArith
 from workers.tasks.tiny_code import TinyCode
-from workers.training.block_diffusion import Batch, Bucket, bfloat16_attention, bucket, draw, noisy_batch
+from workers.training.balance import Balance
+from workers.training.block_diffusion import (
+    Batch,
+    Bucket,
+    bfloat16_attention,
+    bucket,
+    causal_batch,
+    draw,
+    noisy_batch,
+)
+from workers.training.layouts import LAYOUTS
 from workers.training.target_recipes import TargetRecipe
 from workers.training.tiny_tokenizer import ASSISTANT, BEGIN, END, MASK, USER, train_tokenizer
+from workers.training.whole_sequence import whole_batch
 
 TASKS: dict[str, TinyArith | TinyCode] = {"tiny-arith": TinyArith(), "tiny-code": TinyCode()}
 RECENT = 50  # steps whose mean loss the card states
@@ -33,7 +46,7 @@ SAVE_EVERY = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One training step of the run; `phase` is `warm` or `diffusion`, `loss` is in nats per learned position."""
+    """One training step of the run; `phase` is `warm`, `diffusion` or `whole`, `loss` in nats per learned position."""
 
     phase: str
     step: int
@@ -63,7 +76,8 @@ def train_target(
     state file belongs to another recipe.
     """
     pairs = list(chain.from_iterable(examples(recipe)))
-    tokenizer = train_tokenizer(text for prompt, answer in pairs for text in (prompt.text, answer))
+    texts = (text for prompt, answer in pairs for text in (prompt.text, answer))
+    tokenizer = train_tokenizer(texts, words=recipe.words)
     mask_id, end_id = (tokenizer.convert_tokens_to_ids(token) for token in (MASK, END))
     buckets = bucket(encoded(tokenizer, pairs), block_length=recipe.block_length, end_id=end_id)
     torch.manual_seed(recipe.seed)
@@ -72,16 +86,17 @@ def train_target(
     run = _Run(recipe, body)
     if resume and resume.exists():
         run.restore(resume)
+    balance, total = Balance(body, recipe.balance_rate), sum(steps for _, steps in recipe.phases)
     started = time.perf_counter() - run.seconds
-    for step in range(run.step, recipe.warm_start + recipe.steps):
-        warm = step < recipe.warm_start
-        if step == recipe.warm_start:
+    for step in range(run.step, total):
+        phase, into = phase_of(recipe, step)
+        if into == 0 and step:
             run.fresh_optimizers()
-        batch = step_batch(recipe, buckets, step, mask_id)
+        batch = step_batch(recipe, buckets, step, mask_id, end_id)
         run.losses = [*run.losses, train_step(body, batch, run.optimizers, rate_scale(recipe, step))][-RECENT:]
+        balance.step()
         run.step, run.seconds = step + 1, time.perf_counter() - started
         if progress:
-            phase, total = ("warm" if warm else "diffusion"), recipe.warm_start + recipe.steps
             progress(Progress(phase=phase, step=step + 1, steps=total, loss=run.losses[-1], seconds=run.seconds))
         if resume and run.step % SAVE_EVERY == 0:
             run.save(resume)
@@ -95,19 +110,44 @@ def examples(recipe: TargetRecipe) -> Iterator[Iterator[tuple[Prompt, str]]]:
         yield TASKS[name].examples(split="train", limit=recipe.examples_per_task, seed=recipe.seed)
 
 
-def step_batch(recipe: TargetRecipe, buckets: Sequence[Bucket], step: int, mask_id: int) -> Batch:
+def phase_of(recipe: TargetRecipe, step: int) -> tuple[str, int]:
+    """The phase of a step, and the number of the step in it."""
+    for name, steps in recipe.phases:
+        if step < steps:
+            return name, step
+        step -= steps
+    raise AssertionError("a step behind the last one")
+
+
+def step_batch(recipe: TargetRecipe, buckets: Sequence[Bucket], step: int, mask_id: int, end_id: int) -> Batch:
     """The batch of a step; its randomness is the recipe's seed and the step's number."""
     rng = torch.Generator().manual_seed(recipe.seed * 1_000_003 + step)
-    rows = draw(buckets, recipe.batch, rng)
-    if step < recipe.warm_start:
+    phase, shift = phase_of(recipe, step)[0], LAYOUTS[recipe.family].shift
+    rows = draw(buckets, recipe.whole_batch if phase == "whole" else recipe.batch, rng)
+    if phase == "warm":
+        if shift:
+            return causal_batch(rows)
         return noisy_batch(rows, block_length=1, copies=1, full_mask=1.0, mask_id=mask_id, rng=rng)
-    return noisy_batch(
+    if phase == "diffusion":
+        return noisy_batch(
+            rows,
+            block_length=recipe.block_length,
+            copies=recipe.copies,
+            full_mask=recipe.full_mask,
+            mask_id=mask_id,
+            rng=rng,
+            shift=shift,
+        )
+    return whole_batch(
         rows,
         block_length=recipe.block_length,
-        copies=recipe.copies,
+        new_tokens=recipe.new_tokens,
         full_mask=recipe.full_mask,
+        behind=recipe.behind,
         mask_id=mask_id,
+        end_id=end_id,
         rng=rng,
+        shift=shift,
     )
 
 
@@ -138,11 +178,11 @@ def initialise(body: Body) -> None:
 
 
 def rate_scale(recipe: TargetRecipe, step: int) -> float:
-    """Share of the base rates: each phase rises linearly; the second falls to zero over its last part."""
-    if step < recipe.warm_start:
-        return min(1.0, (step + 1) / recipe.rise)
-    step -= recipe.warm_start
-    return min(1.0, (step + 1) / recipe.rise, (recipe.steps - step) / max(1.0, recipe.decay * recipe.steps))
+    """Share of the base rates: each phase rises linearly; the last falls to zero over its last part."""
+    phase, into = phase_of(recipe, step)
+    last, steps = [named for named in recipe.phases if named[1]][-1]
+    fall = (steps - into) / max(1.0, recipe.decay * steps) if phase == last else 1.0
+    return min(1.0, (into + 1) / recipe.rise, fall)
 
 
 def encoded(
@@ -158,6 +198,14 @@ def encoded(
             yield question.ids, answer.ids
 
 
+def same_recipe(stored: str, recipe: TargetRecipe) -> bool:
+    """Whether a stored recipe is this one; fields that it lacks have their default."""
+    try:
+        return msgspec.json.decode(stored, type=TargetRecipe) == recipe
+    except (msgspec.ValidationError, msgspec.DecodeError, ValueError):
+        return False
+
+
 class _Run:
     """What a training run changes: weights, optimizers, step, recent losses, time. Its file is replaced at once."""
 
@@ -169,8 +217,11 @@ class _Run:
 
     def fresh_optimizers(self) -> None:
         """Optimizers without history: at the start, and when the objective changes."""
-        matrices = [p for name, p in self.body.named_parameters() if p.dim() == 2 and "embed" not in name]
-        others = [p for name, p in self.body.named_parameters() if p.dim() != 2 or "embed" in name]
+        apart = ("embed", "router")
+        matrices, others = [], []
+        for name, weight in self.body.named_parameters():
+            is_matrix = weight.dim() == 2 and not any(word in name for word in apart)
+            (matrices if is_matrix else others).append(weight)
         muon = torch.optim.Muon(
             matrices, lr=self.recipe.muon_rate, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
         )
@@ -199,7 +250,7 @@ class _Run:
             recipe, step, seconds, losses = (state[key] for key in ("recipe", "step", "seconds", "losses"))
         except Exception as error:  # torch names no error type for files it cannot read
             raise ValueError(f"training state {path}: unreadable ({error}); delete it to start again") from None
-        if recipe != json.dumps(asdict(self.recipe)):
+        if not same_recipe(recipe, self.recipe):
             raise ValueError(
                 f"{path}: the saved state belongs to another recipe than {self.recipe.name}; "
                 "delete it to start again, or choose another --out"

@@ -5,17 +5,28 @@ number of threads. The model card stores the recipe as JSON, so a checkpoint say
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from workers.targets.shape import BodyShape
+from workers.targets.shape import BodyShape, ExpertShape
+
+FAMILIES: dict[str, dict[str, Any]] = {  # what their bodies have beside widths
+    "sdar": {},
+    "llada2": {"fused_qkv": True},
+    "llada": {"qk_norm": False, "rotary_wide": True},
+    "dream": {"qk_norm": False, "qkv_bias": True},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRecipe:
-    """How to train one block-diffusion target.
+    """How to train one target of an architecture `family`, with a tokenizer that cuts `words` in its own way.
 
-    `copies` noisy copies share one clean copy of each example. `warm_start` is the number of autoregressive steps that
-    come first; learning rates rise over `rise` steps, stay, and fall linearly to zero over the last `decay` share of
-    the steps. `full_mask` is the share of blocks that are masked completely; the others draw their mask rate uniformly.
+    Three phases: `warm_start` autoregressive steps, `steps` of block diffusion, and for whole-sequence families
+    `whole_steps` on canvases with room for `new_tokens`, of which a share `behind` of the masks behind the open block
+    is learned. Learning rates rise over `rise` steps in each, stay, and fall linearly to zero over the last `decay`
+    share of the last phase. `copies` noisy copies share one clean copy of each example (canvases: `whole_batch` alone).
+    `full_mask` is the share of blocks that are masked completely; the others draw their mask rate uniformly.
+    `balance_rate` moves the bias of `experts` that work too often or too seldom.
     """
 
     name: str
@@ -39,14 +50,29 @@ class TargetRecipe:
     adam_rate: float
     rise: int
     decay: float
+    family: str = "sdar"
+    words: str = "space before"
+    whole_steps: int = 0
+    whole_batch: int = 0
+    new_tokens: int = 128
+    behind: float = 0.0
+    balance_rate: float = 0.0
+    experts: ExpertShape | None = None
 
     def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise ValueError(f"family: {self.family!r} is none of {', '.join(FAMILIES)}")
+        whole = self.family in ("llada", "dream")
+        if whole != (self.whole_steps > 0) or whole != (self.whole_batch > 0):
+            raise ValueError(f"whole_steps, whole_batch: {self.family} needs {'some' if whole else 'none'}")
+        if (self.experts is not None) != (self.family == "llada2"):
+            raise ValueError(f"experts: {self.family} has {'none' if self.experts else 'some'}")
         for field in ("block_length", "examples_per_task", "batch", "copies", "steps", "rise"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field}: {getattr(self, field)} is not positive")
         if self.warm_start < 0:
             raise ValueError(f"warm_start: {self.warm_start} is negative")
-        for field in ("full_mask", "decay"):
+        for field in ("full_mask", "decay", "behind"):
             if not 0.0 <= getattr(self, field) <= 1.0:
                 raise ValueError(f"{field}: {getattr(self, field)} is not in 0..1")
 
@@ -63,7 +89,15 @@ class TargetRecipe:
             norm_eps=1e-6,
             rope_theta=10_000.0,
             tied=True,
+            rotary_dim=self.head_dim // 2 if self.family == "llada2" else 0,
+            experts=self.experts,
+            **FAMILIES[self.family],
         )
+
+    @property
+    def phases(self) -> tuple[tuple[str, int], ...]:
+        """Name and steps of the phases."""
+        return ("warm", self.warm_start), ("diffusion", self.steps), ("whole", self.whole_steps)
 
 
 TINY_SDAR = TargetRecipe(
@@ -94,4 +128,32 @@ TINY_SDAR_S = replace(  # a quarter of the parameters, as the 1.7B model beside 
     TINY_SDAR, name="tiny-sdar-s", seed=1, hidden=96, head_dim=24, mlp=240, warm_start=800, steps=1400
 )
 
-RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S)}
+TINY_LLADA2 = replace(
+    TINY_SDAR,
+    name="tiny-llada2",
+    seed=2,
+    family="llada2",
+    words="space behind",
+    balance_rate=2e-3,
+    experts=ExpertShape(count=8, chosen=2, groups=2, groups_kept=1, mlp=96, shared=1, scale=2.5, dense_layers=1),
+)
+
+TINY_LLADA = replace(
+    TINY_SDAR,
+    name="tiny-llada",
+    seed=3,
+    family="llada",
+    words="line and space before",
+    kv_heads=4,
+    warm_start=400,
+    steps=400,
+    whole_steps=500,
+    whole_batch=64,
+    behind=0.25,
+)
+
+TINY_DREAM = replace(
+    TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="line before, space behind", kv_heads=2
+)
+
+RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S, TINY_LLADA2, TINY_LLADA, TINY_DREAM)}

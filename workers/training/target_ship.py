@@ -20,6 +20,7 @@ from workers.decoding.state import Commit
 from workers.drafters.none import NoDrafter
 from workers.targets.base import Target
 from workers.targets.load import load_target
+from workers.training.layouts import LAYOUTS, published
 from workers.training.target import TASKS, Progress, Trained, train_target
 from workers.training.target_card import HeldOut, TargetCard, write_card
 from workers.training.target_recipes import TargetRecipe
@@ -63,27 +64,13 @@ def export(trained: Trained, folder: Path) -> None:
     """Write weights (bfloat16), configs, tokenizer and chat template in the published layout."""
     folder.mkdir(parents=True, exist_ok=True)
     trained.tokenizer.save_pretrained(str(folder))
-    weights = {f"model.{name}": value.bfloat16().contiguous() for name, value in trained.body.state_dict().items()}
+    shape, tokenizer, layout = trained.body.shape, trained.tokenizer, LAYOUTS[trained.recipe.family]
+    weights = published(layout.weights(shape), trained.body.state_dict())
     save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
-    shape, tokenizer = trained.body.shape, trained.tokenizer
     config = {
-        "architectures": ["SDARForCausalLM"],
-        "model_type": "sdar",
-        "dtype": "bfloat16",
-        "vocab_size": shape.vocab_size,
-        "hidden_size": shape.hidden,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "head_dim": shape.head_dim,
-        "intermediate_size": shape.mlp,
-        "hidden_act": "silu",
-        "attention_bias": False,
-        "rms_norm_eps": shape.norm_eps,
-        "rope_theta": shape.rope_theta,
-        "max_position_embeddings": trained.recipe.max_positions,
-        "tie_word_embeddings": shape.tied,
+        "architectures": [layout.architecture],
+        **layout.fields(shape, trained.recipe.max_positions),
         "block_size": trained.recipe.block_length,
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,

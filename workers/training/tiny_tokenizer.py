@@ -2,7 +2,8 @@
 
 Digits stay single tokens (with or without the space before them), so that every two-digit number is two tokens. Words
 are split off before merging, and merging goes on until each word of the examples is one token: phrasings of equal
-length in words are of equal length in tokens.
+length in words are of equal length in tokens. What a word takes along (the space before or behind it, the line break)
+differs from model to model, so that their vocabularies do.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,12 @@ from transformers import PreTrainedTokenizerFast
 
 BEGIN, END, MASK, USER, ASSISTANT = "<|begin|>", "<|end|>", "<|mask|>", "<|user|>", "<|assistant|>"
 SPECIALS = (BEGIN, END, MASK, USER, ASSISTANT)
-WORDS = r" ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+"
+WORDS = {
+    "space before": r" ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+",
+    "space behind": r"\p{L}+ ?|\d ?|[^\s\p{L}\d]+ ?|\s+",
+    "line and space before": r"\n\s*\p{L}*| ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+",
+    "line before, space behind": r"\n\s*\p{L}* ?|\p{L}+ ?|\d ?|[^\s\p{L}\d]+ ?|\s+",
+}
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}"
     "{% if message['role'] == 'user' %}<|user|>{{ message['content'] }}"
@@ -23,12 +29,14 @@ CHAT_TEMPLATE = (
 )
 
 
-def train_tokenizer(texts: Iterable[str], *, limit: int = 1024) -> PreTrainedTokenizerFast:
-    """A tokenizer whose merges make each word of `texts` one token, as far as `limit` ids allow."""
+def train_tokenizer(texts: Iterable[str], *, limit: int = 1024, words: str = "space before") -> PreTrainedTokenizerFast:
+    """A tokenizer whose merges make each word of `texts` (cut as `WORDS[words]` says) one token, as far as `limit` ids
+    allow.
+    """
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+            pre_tokenizers.Split(Regex(WORDS[words]), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -8,7 +8,7 @@ import torch
 from tests.tiny_checkpoints import END, MASK, write_checkpoint
 from workers.targets.layers import block_causal, dense_attention
 from workers.targets.load import load_target
-from workers.training.block_diffusion import Batch, Bucket, bfloat16_attention, bucket, draw, noisy_batch
+from workers.training.block_diffusion import Batch, Bucket, bfloat16_attention, bucket, causal_batch, draw, noisy_batch
 
 L = 4
 
@@ -125,3 +125,39 @@ def test_bfloat16_attention_is_the_dense_one_rounded() -> None:
     exact = dense_attention(visible)(0, q, k, v)
     rounded = bfloat16_attention(visible[0, 0])(0, q, k, v)
     torch.testing.assert_close(rounded.float(), exact, rtol=0, atol=0.03)
+
+
+def test_a_shifted_block_begins_one_clean_position_earlier_and_predicts_one_ahead() -> None:
+    rows = _rows()
+    rng = torch.Generator().manual_seed(0)
+    batch = noisy_batch(rows, block_length=L, copies=2, full_mask=0.0, mask_id=MASK, rng=rng, shift=1)
+    straight = _batch(rows)
+    where = [("clean", p, None) for p in range(12)]
+    where += [(copy, p, start) for copy in "ab" for start in (4, 8, 12) for p in range(start - 1, start + L)]
+    assert batch.positions_T.tolist() == [p for _, p, _ in where]
+    for q, (q_copy, q_at, q_start) in enumerate(where):
+        for k, (k_copy, k_at, k_start) in enumerate(where):
+            own = q_copy == k_copy and (q_start == k_start if q_start else q_at // L == k_at // L)
+            before = k_copy == "clean" and k_at < (q_start - 1 if q_start else q_at // L * L)
+            assert bool(batch.visible_TT[q, k]) == (own or before)
+    for row in range(2):
+        truth = rows.ids_BS[row].tolist()
+        asked = [(copy, p) for copy in "ab" for p in range(4, 16)]
+        labels = dict(zip(asked, straight.labels_BT[row, 12:].tolist(), strict=True))
+        for t, (copy, at, start) in enumerate(where):
+            label, here = int(batch.labels_BT[row, t]), int(batch.ids_BT[row, t])
+            if start is None or at == start + L - 1:
+                assert label == -100
+            else:
+                assert label == labels[copy, at + 1]  # the same masks are drawn, asked for one position earlier
+            masked = start is not None and at >= start and labels[copy, at] >= 0
+            assert here == (MASK if masked else truth[at])
+
+
+def test_the_causal_warm_start_predicts_answers_from_what_is_before() -> None:
+    rows = _rows()
+    batch = causal_batch(rows)
+    assert batch.ids_BT.equal(rows.ids_BS[:, :-1])
+    assert batch.labels_BT[0].tolist() == [-100] * 4 + rows.ids_BS[0, 5:].tolist()
+    assert batch.labels_BT[1].tolist() == [-100] * 5 + rows.ids_BS[1, 6:].tolist()
+    assert batch.visible_TT.equal(torch.ones(15, 15).tril().bool())
