@@ -1,6 +1,7 @@
 """The observation study against a recount from the arrays of a trace, and against training's own evaluation."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from sweeps.cell import NO_DRAFTER, Cell
-from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, Noise, TargetSpec, TaskSpec
 from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord
 from tests.toys import ToyTarget, coarse_target
 from tests.traces import toy_cell, toy_trace, write_traces
@@ -30,11 +31,12 @@ def a_model(seed: int = 0) -> OrderModel:
 
 
 def a_trace(
-    *, temperature: float = 0.0, new: int = 21, prompt: str = "abc", coarse: bool = False, index: int = 0
+    *, temperature: float = 0.0, noise: Noise = "coupled", prompt: str = "abc", coarse: bool = False, index: int = 0
 ) -> Trace:
     """Blocks of 8 behind a prompt that fills part of the first one; the last block is not filled to its end."""
     target = coarse_target(vocab_size=45) if coarse else ToyTarget(vocab_size=45, drift=0.6)
-    return toy_trace(target, toy_cell(temperature=temperature, length=LENGTH, new=new), index, prompt=prompt)
+    cell = toy_cell(temperature=temperature, length=LENGTH, new=21)
+    return toy_trace(target, replace(cell, decode=replace(cell.decode, noise=noise)), index, prompt=prompt)
 
 
 def recount(trace: Trace) -> dict[str, Counter]:
@@ -79,10 +81,10 @@ def assert_is(record: StudyRecord, expected: dict[str, Counter]) -> None:
 
 
 @pytest.mark.parametrize("coarse", [False, True], ids=["distinct", "ties"])
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(("temperature", "noise"), [(0.0, "coupled"), (1.0, "coupled"), (1.0, "independent")])
 @pytest.mark.parametrize("prompt", ["", "abc", "abcdefghij"])
-def test_counts_are_those_of_a_recount(temperature: float, prompt: str, coarse: bool) -> None:
-    trace = a_trace(temperature=temperature, prompt=prompt, coarse=coarse)
+def test_counts_are_those_of_a_recount(temperature: float, noise: Noise, prompt: str, coarse: bool) -> None:
+    trace = a_trace(temperature=temperature, noise=noise, prompt=prompt, coarse=coarse)
     record = study(trace, a_model())
     assert_is(record, recount(trace))
     assert (record.prompt_id, record.prompt_index, record.commits) == ("p0", 0, 21)
