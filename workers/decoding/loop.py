@@ -8,9 +8,9 @@ With a `verify_margin` a verdict by less is made once more, by a forward of that
 drafts, and so the same bits. Such a forward commits nothing of its own, so only these can make the forwards more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -42,7 +42,8 @@ def decode(
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
     An empty prompt is a sequence that begins with masks. `watch` is called for every commit, in order. A verdict on a
-    batch of several states whose margin is below `verify_margin` is made again on the state alone. Raises ValueError for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
+    batch of several states whose margin is below `verify_margin` is made again on the state alone. Raises ValueError
+    for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
     traits, prompt = target.traits, list(prompt_ids)
     if traits.mask_id in prompt:
@@ -95,11 +96,12 @@ class BlockRounds:
         noise = BlockNoise(self.spec, self.seed, positions_L, traits.vocab_size)
         pending = length if tally.nfe else 0  # the block filled before rides on this block's first forward
         order: list[int] = []
-        stale: Stale | None = None  # nothing was forwarded yet: the first root goes alone
-        known: Verdict | None = None
+        known: Verdict | None = None  # nothing was forwarded yet: the first root goes alone
+        recall: Callable[[], Stale] | None = None
         while not state.full:
             asked = self.drafter.budget and len(state.open) > 1  # a draft is never full: one open position leaves none
-            tree = self.drafter.propose(state, order[-1], stale) if asked and stale else root_alone(state)
+            stale = recall() if asked and recall else None  # made when somebody asks for it
+            tree = self.drafter.propose(state, order[-1], stale) if stale else root_alone(state)
             assert tree.states[0] == state, "a drafter changed the root"
             assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
             clock.lap("drafter")
@@ -112,20 +114,21 @@ class BlockRounds:
             for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
                 before, state = tree.states[node], tree.states[node].fill(verdict.commit)
                 if self.watch:
-                    fresh = partial(self.stale, verdict, before, order, noise, start)
-                    seen = Seen(start=start, state=before, verdict=verdict, stale=stale, known=known, fresh=fresh)
+                    fresh = partial(self.stale, verdict, before, order, noise, start, tally.turn)
+                    seen = Seen(start=start, state=before, verdict=verdict, known=known, recall=recall, fresh=fresh)
                     self.watch(seen)
                 tally.commit(start + verdict.commit.position, verdict)
                 order.append(verdict.commit.position)
             clock.lap("walk")
-            if self.watch or self.drafter.budget:
-                known = walked.verdicts[-1]
-                stale = self.stale(known, tree.states[walked.nodes[-1]], order[:-1], noise, start)
+            known, last = walked.verdicts[-1], tree.states[walked.nodes[-1]]
+            recall = cache(partial(self.stale, known, last, order[:-1], noise, start, tally.turn))
             tally.round(tree, walked, positions=(len(tree.states) + walked.doubtful) * length + pending)
             pending = 0
         return state
 
-    def judge(self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, noise: BlockNoise, node: int) -> Verdict:
+    def judge(
+        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, noise: BlockNoise, node: int
+    ) -> Verdict:
         """The target's next commit in one node; the output head is run for the node's open positions only."""
         open = tree.states[node].open
         logits_RV = self.target.logits(hidden_NLH[node][list(open)])
@@ -143,7 +146,9 @@ class BlockRounds:
         verdict = self.judge(tree, {node: hidden_1LH[0]}, noise, node)
         return replace(walked, verdicts=(*walked.verdicts[:-1], verdict))
 
-    def stale(self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise, start: int) -> Stale:
-        """What the forward of `state`, judged in the round in the making, leaves for the drafter."""
-        own_noise_RV = noise.drafter(self.tally.turn, verdict.open)
+    def stale(
+        self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise, start: int, turn: int
+    ) -> Stale:
+        """What the forward of `state`, judged in round `turn`, leaves for the drafter."""
+        own_noise_RV = noise.drafter(turn, verdict.open)
         return stale_of(verdict, state, tuple(order), start=start, spec=self.spec, own_noise_RV=own_noise_RV)

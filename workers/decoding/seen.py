@@ -17,16 +17,21 @@ class Seen:
     """The target committed `verdict.commit` in `state`, a state of the block at absolute position `start`.
 
     `stale` is what the drafter knew in this round and `known` the verdict it comes from (both None at a block's first
-    forward). `fresh()` is the stale distribution that this verdict itself leaves; it may only be called at once, while
-    the decoder waits.
+    forward); without a drafter `stale` is made when it is read. `fresh()` is the stale distribution that this verdict
+    itself leaves; it may only be called at once, while the decoder waits.
     """
 
     start: int
     state: BlockState
     verdict: Verdict
-    stale: Stale | None
     known: Verdict | None
+    recall: Callable[[], Stale] | None
     fresh: Callable[[], Stale]
+
+    @property
+    def stale(self) -> Stale | None:
+        """What the drafter knew in this round."""
+        return self.recall() if self.recall else None
 
 
 Watcher = Callable[[Seen], None]
