@@ -64,6 +64,8 @@ def info(frames: Frames) -> SectionInfo | None:
     ]
     more = len(settings) - MOST_SETTINGS
     cuts = [f"{count(more, 'more setting')}; their shares are in report-data/order_study.csv"] if more > 0 else []
+    if any((shares.index or 0) > MOST_INDEX for study in frames.studies for shares in study.by_index(1)):
+        cuts.append(f"pictures end at commit index {MOST_INDEX}")
     cuts.append("every look-ahead at every commit index: report-data/order_study.csv")
     return SectionInfo(
         key="order-study",
@@ -139,12 +141,21 @@ def sentence(study: OrderStudy, first: StudyShares) -> str:
     ratio = first.error_ratio
     if ratio is not None and ratio.value is not None:
         span = f" ({interval(ratio)})" if interval(ratio) else ""
-        text += f", with {number(ratio.value)}{span} times as many errors"
+        text += f", with {number(ratio.value)}{span} times as many errors{verdict(ratio)}"
     far = study.ahead()[-1]
     if far is not first:
         there = (percent(estimate.value) for estimate in (far.argmax, far.by_confidence, far.by_model))
         text += ". At look-ahead {} these are {}, {} and {}".format(far.look_ahead, *there)
     return text + "."
+
+
+def verdict(ratio: Estimate) -> str:
+    """What a ratio of errors does not show, where its interval says so."""
+    if ratio.low is None or ratio.high is None:
+        return ""
+    if ratio.low > 1:
+        return ": the model is worse"
+    return ": no difference is shown" if ratio.high >= 1 else ""
 
 
 def said(estimate: Estimate) -> str:

@@ -9,7 +9,8 @@ from reports.export import export
 from reports.frames import load
 from reports.render import page, render
 from reports.sections import gaps, summary
-from reports.sections.order_study import ARGMAX, CONFIDENCE, DRAWN, MODEL, info
+from reports.sections.order_study import ARGMAX, CONFIDENCE, DRAWN, MODEL, info, verdict
+from sweeps.statistics import Estimate
 from sweeps.study import LOOK_AHEADS
 from tests.pages import Page
 from tests.synthetic import BLOCK, Faults, grid, study, sweep
@@ -156,3 +157,13 @@ def test_cells_carry_the_study_of_their_own_order_model(made, tmp_path):
     for _, same in spot.groupby(["task", "temperature"]):
         assert same["study_position_model"].nunique() == 1
     assert (spot["studied_commits"] == 3 * PROMPTS * (BLOCK - 2)).all()
+
+
+def test_a_difference_that_the_interval_cannot_tell_is_not_claimed():
+    def ratio(low, high):
+        return Estimate(value=1.0, low=low, high=high, n=3)
+
+    assert verdict(ratio(0.5, 0.9)) == ""
+    assert verdict(ratio(0.5, 1.0)) == verdict(ratio(0.9, 1.2)) == ": no difference is shown"
+    assert verdict(ratio(1.1, 1.4)) == ": the model is worse"
+    assert verdict(ratio(None, None)) == ""
