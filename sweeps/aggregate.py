@@ -11,6 +11,7 @@ from itertools import chain
 
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
+from sweeps.draws import DrawStats, draw_stats
 from sweeps.identity import Identity, compare
 from sweeps.laws import count_alarms
 from sweeps.merge import NO_ROWS, Alarm, CellRows
@@ -59,6 +60,7 @@ class CellResult:
     trimmed: int
     recomputes: int
     correct: Estimate
+    draws: DrawStats
     identity: Identity
     throughput: Throughput
     alarms: tuple[Alarm, ...]
@@ -114,6 +116,7 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
         trimmed=sum(row.counters.trimmed for row in done),
         recomputes=sum(row.counters.recomputes for row in done),
         correct=wilson(sum(scores), len(scores)),
+        draws=draw_stats(done),
         identity=identity,
         throughput=throughput(rows.timings, baseline.generations),
         alarms=alarms,
