@@ -168,5 +168,6 @@ def target(name: str, out: Path | None, held_out: int) -> None:
         resume=folder / "state.pt",
     )
     for found in card.held_out:
-        click.echo(f"{found.task}: {found.correct.value:.1%} of {found.correct.n} held-out prompts correct")
+        how = f"{found.correct.n} held-out prompts correct ({found.cache} cache)"
+        click.echo(f"{found.task}: {found.correct.value:.1%} of {how}")
     click.echo(f"{folder / 'model'}: {card.parameters:,} parameters, trained in {card.seconds:.0f} s")

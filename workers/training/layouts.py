@@ -16,11 +16,11 @@ class Layout:
     position is predicted at the one before.
     """
 
+    name: str
     architecture: str
     about: str
     fields: Callable[[BodyShape, int], dict[str, Any]]
     weights: Callable[[BodyShape], Iterable[Weight]]
-    whole: bool = False
     shift: int = 0
 
 
@@ -115,30 +115,32 @@ def llada_fields(shape: BodyShape, max_positions: int) -> dict[str, Any]:
 
 LAYOUTS = {
     "sdar": Layout(
+        name="SDAR",
         architecture="SDARForCausalLM",
-        about="a Qwen3\nbody with block-causal attention",
+        about="a Qwen3 body with block-causal attention",
         fields=sdar_fields,
         weights=same_names,
     ),
     "llada2": Layout(
+        name="LLaDA2",
         architecture="LLaDA2MoeModelLM",
-        about="a mixture\nof experts with block-causal attention",
+        about="a mixture of experts with block-causal attention",
         fields=llada2_fields,
         weights=llada2.weights,
     ),
     "llada": Layout(
+        name="LLaDA",
         architecture="LLaDAModelLM",
-        about="a LLaMA\nbody that attends to the whole sequence",
+        about="a LLaMA body that attends to the whole sequence",
         fields=llada_fields,
         weights=llada.weights,
-        whole=True,
     ),
     "dream": Layout(
+        name="Dream",
         architecture="DreamModel",
-        about="a Qwen2\nbody that attends to the whole sequence and predicts one ahead",
+        about="a Qwen2 body that attends to the whole sequence and predicts one ahead",
         fields=dream_fields,
         weights=same_names,
-        whole=True,
         shift=1,
     ),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from sweeps.statistics import Estimate
+from workers.training.layouts import LAYOUTS
 from workers.training.target_recipes import TargetRecipe
 
 
@@ -15,7 +16,7 @@ class HeldOut:
 
     The three shares leave out commits with one open position. `leftmost`: the leftmost open position was filled.
     `stale_position`, `stale_token`: what was filled is the most confident position, and there the best token, of the
-    forward before (in the same block).
+    forward before (in the same block). `cache` is the target's kind of cache.
     """
 
     task: str
@@ -29,6 +30,7 @@ class HeldOut:
     leftmost: float
     stale_position: float
     stale_token: float
+    cache: str = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,33 +58,35 @@ def write_card(folder: Path, card: TargetCard) -> None:
 
 def readme(card: TargetCard) -> str:
     """The card as Markdown."""
-    recipe = card.recipe
+    recipe, layout = card.recipe, LAYOUTS[card.recipe.family]
+    whole = f", {recipe.whole_steps} on whole canvases" if recipe.whole_steps else ""
     lines = [
         f"# {card.name}",
         "",
-        f"A block-diffusion language model of {card.parameters:,} parameters in the published layout of SDAR (a Qwen3",
-        "body with block-causal attention), for trying and testing decoders on a CPU. It answers generated word",
-        "problems and writes generated five-line Python functions, and nothing else.",
+        f"A diffusion language model of {card.parameters:,} parameters in the published layout of {layout.name}",
+        f"({layout.about}), for trying and testing decoders on a CPU. It answers",
+        "generated word problems and writes generated five-line Python functions, and nothing else.",
         "",
         f"- blocks of {recipe.block_length} positions; {recipe.layers} layers, hidden {recipe.hidden},",
         f"  {recipe.heads} heads over {recipe.kv_heads}, tied head; byte-level BPE with {card.vocab_size} ids and",
         "  single digits",
         f"- weights stored as bfloat16, evaluated in float32; digest `{card.weight_digest[:16]}`",
-        f"- recipe: {recipe.warm_start} steps with blocks of one position, {recipe.steps} of block diffusion, batch",
-        f"  {recipe.batch}, seed {recipe.seed}; {card.seconds:.0f} s on {card.threads} CPU threads, last loss",
+        f"- recipe: {recipe.warm_start} steps with blocks of one position, {recipe.steps} of block diffusion{whole},",
+        f"  batch {recipe.batch}, seed {recipe.seed}; {card.seconds:.0f} s on {card.threads} CPU threads, last loss",
         f"  {card.loss:.3f} nats (all of it in `card.json`)",
         "",
         "## Held-out prompts",
         "",
         f"Draft-free decoding at T = 0, at most {card.max_new_tokens} new tokens, no drafts: one commit a forward.",
         "In brackets: 95 % Wilson intervals. Leftmost: the commit fills the leftmost open position. Stale position",
-        "and token: the commit is what the forward before held most likely.",
+        "and token: the commit is what the forward before held most likely. Cache: its kind; `prefix` and `dual` are",
+        "approximate.",
         "",
-        "| task | prompts | correct | forwards | tokens kept | leftmost | stale position | stale token |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| task | cache | prompts | correct | forwards | tokens kept | leftmost | stale position | stale token |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {row.task} | {row.correct.n} | {shown(row.correct)} | {row.nfe:.1f} | {row.tokens_kept:.1f} "
+        f"| {row.task} | {row.cache} | {row.correct.n} | {shown(row.correct)} | {row.nfe:.1f} | {row.tokens_kept:.1f} "
         f"| {row.leftmost:.1%} | {row.stale_position:.1%} | {row.stale_token:.1%} |"
         for row in card.held_out
     ]

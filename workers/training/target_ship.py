@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from sweeps.spec import DecodeSpec
 from sweeps.statistics import wilson
+from workers.catalog import FAMILIES
 from workers.decoding.loop import decode
 from workers.decoding.seen import Seen
 from workers.decoding.stale import Stale
@@ -38,11 +39,13 @@ def ship_target(
 ) -> TargetCard:
     """Train the recipe's target, write checkpoint and card to `out_dir`, and return the card.
 
-    `held_out` prompts of each task are decoded for the card. `resume` as in `train_target`.
+    `held_out` prompts of each task are decoded for the card, with each kind of cache that the family can keep. `resume`
+    as in `train_target`.
     """
     trained = train_target(recipe, progress=progress, resume=resume)
     export(trained, out_dir)
     target, spec = load_target(out_dir), DecodeSpec(block_length=recipe.block_length)
+    caches = FAMILIES[LAYOUTS[recipe.family].architecture].caches
     card = TargetCard(
         name=recipe.name,
         weight_digest=target.traits.weight_digest,
@@ -54,7 +57,11 @@ def ship_target(
         threads=torch.get_num_threads(),
         torch_version=str(torch.__version__),
         max_new_tokens=spec.max_new_tokens,
-        held_out=tuple(evaluate(target, name, spec, limit=held_out) for name in recipe.tasks),
+        held_out=tuple(
+            evaluate(load_target(out_dir, cache=cache), name, spec, limit=held_out)
+            for cache in caches
+            for name in recipe.tasks
+        ),
     )
     write_card(out_dir, card)
     return card
@@ -103,6 +110,7 @@ def evaluate(target: Target, task_name: str, spec: DecodeSpec, *, limit: int, se
         leftmost=share(order.leftmost),
         stale_position=share(order.position),
         stale_token=share(order.token),
+        cache=target.traits.cache,
     )
 
 
