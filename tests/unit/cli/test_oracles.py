@@ -81,3 +81,18 @@ def test_a_run_is_checked_timed_reported_and_exported(spot: Spot, sweep: Path) -
     assert "oracle_joint (bound)" in page
     prompts = list(csv.DictReader(spot("export", "small", "--prompts").out.splitlines()))
     assert {row["bound"] for row in prompts if row["drafter"].startswith("oracle")} == {"True"}
+
+
+def test_the_packaged_sweep_asks_for_every_bound_beside_the_drafters(
+    spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads(spot("plan", "oracles", "measure.prompts=3", "--json").out)["cells"]
+    drafted = {(cell["drafter"], cell["budget"]) for cell in cells if cell["drafter"] != "none"}
+    names = ("ssd", "spot", "oracle_position", "oracle_token", "oracle_joint")
+    assert drafted == {(name, budget) for name in names for budget in (4, 8, 20)}
+    assert {(cell["task"], cell["temperature"]) for cell in cells} == {
+        (task, temperature) for task in ("tiny-arith", "tiny-code") for temperature in (0.0, 1.0)
+    }
+    assert len(cells) == 4 * (1 + len(drafted))
+    assert {cell["prompts"] for cell in cells} == {3}
