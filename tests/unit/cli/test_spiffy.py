@@ -102,6 +102,27 @@ def test_bad_requests_are_refused_in_one_line_before_any_work(
     assert not out.exists()
 
 
+def test_more_prompts_than_a_task_has_are_refused(spot: Spot, models: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps({"question": f"{n}?", "answer": "1"}) + "\n" for n in range(3)))
+    out, few = tmp_path / "spiffy", [*FEW, "--prompts", 4]
+    ended = spot("train", "spiffy", "--target", models / "target", "--task", f"jsonl:{file}", "--out", out, *few)
+    assert (ended.code, out.exists()) == (2, False)
+    assert "prompts is 4: allowed is a whole number up to the 3 of jsonl:" in ended.err
+
+
+@pytest.mark.parametrize("inside", ["", "graph", "traces"])
+def test_a_file_where_a_directory_must_be_is_left_alone(spot: Spot, models: Path, tmp_path: Path, inside: str) -> None:
+    out = tmp_path / "out"
+    file = out / inside if inside else out
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    ended = spot("train", "spiffy", "--target", models / "target", "--task", "tiny-arith", "--out", out, *FEW)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{file} is no directory: choose another --out" in ended.err
+    assert file.read_text() == "mine"
+
+
 def test_a_prompt_without_a_trajectory_is_told_and_the_rest_is_calibrated(
     spot: Spot, models: Path, tmp_path: Path
 ) -> None:

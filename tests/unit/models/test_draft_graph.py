@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,17 @@ def test_a_directory_of_an_order_model_is_no_draft_graph(tmp_path: Path) -> None
     save_order_model(OrderModel(OrderConfig(block_length=8, width=16, heads=2, feedforward=16)), tmp_path)
     with pytest.raises(ValueError, match=r"draft graph .*: graph\.json is missing"):
         inspect(str(tmp_path))
+
+
+def test_planning_reads_a_graph_without_torch(tmp_path: Path) -> None:
+    folder = write_wide_graph(tmp_path, block_length=8)
+    reads = "import sys; from workers.models.draft_graph import inspect; inspect(sys.argv[1])"
+    root = Path(__file__).parents[3]
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{reads}; print('torch' in sys.modules)", str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        check=True,
+    )
+    assert ended.stdout == "False\n"
