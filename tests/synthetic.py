@@ -14,9 +14,9 @@ from sweeps.belongs import record_start
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.merge import CellRows, merge_all
 from sweeps.origin import Origin
-from sweeps.records import Counters, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
+from sweeps.records import Counters, Drawn, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
 from sweeps.results import encode_result
-from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, SweepSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, Noise, SweepSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord, is_study
 from sweeps.todo import Job, Plan, item_of, jobs_of
@@ -89,16 +89,20 @@ def grid(
     temperatures: tuple[float, ...] = (0.0, 1.0),
     gammas: tuple[float, ...] = (0.1,),
     seeds: tuple[int, ...] = (0,),
+    noises: tuple[Noise, ...] = ("coupled",),
     oracles: bool = False,
     mark: str = "",
 ) -> tuple[Cell, ...]:
     """The cells of a quick sweep: draft-free, ssd, spot and spot with a mass floor; `mark` goes into every name."""
     cells = []
-    for target, task, temperature, seed in itertools.product(range(targets), tasks, temperatures, seeds):
+    axes = itertools.product(range(targets), tasks, temperatures, noises, seeds)
+    for target, task, temperature, noise, seed in axes:
+        if temperature == 0 and noise != noises[0]:
+            continue
         base = Cell(
             target=TargetSpec(name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR"),
             task=TaskSpec(name=task + mark, kind=task, digest=task),
-            decode=DecodeSpec(temperature=temperature, block_length=BLOCK),
+            decode=DecodeSpec(temperature=temperature, noise=noise, block_length=BLOCK),
             drafter=NO_DRAFTER,
             seed=seed,
         )
@@ -185,6 +189,7 @@ def generation(cell: Cell, index: int, faults: Faults = NO_FAULTS) -> Generation
         base = at_margin(base, TIE if place < faults.near_ties else GAP, flip=not cell.is_baseline)
     if faults.hostile:
         base = hostile(base, index)
+    base = replace(base, drawn=drawn(cell, base))
     if cell.is_baseline:
         return base
     rng = random.Random(f"{cell.cell_id}/{index}")
@@ -199,6 +204,20 @@ def generation(cell: Cell, index: int, faults: Faults = NO_FAULTS) -> Generation
         drafter_calls=len(accepted),
     )
     return replace(base, rounds=rounds, counters=counters)
+
+
+def drawn(cell: Cell, row: GenerationRecord) -> Drawn:
+    """Draws that leave the argmax and the stale distribution the more often the higher the temperature."""
+    rng, heat = random.Random(f"drawn/{cell.cell_id}/{row.prompt_index}"), cell.decode.temperature
+    blocks = [(row.prompt_tokens + position) // BLOCK for position in row.order]
+    first = [place == 0 or blocks[place - 1] != block for place, block in enumerate(blocks)]
+    moved = [round(min(1.0, 0.2 * heat * rng.random()), 6) if heat else float(rng.random() < 0.05) for _ in blocks]
+    hit = [rng.random() >= (distance if cell.decode.noise == "coupled" else 2 * distance) for distance in moved]
+    return Drawn(
+        argmax="".join("01"[rng.random() >= 0.05 * heat] for _ in blocks),
+        agreed="".join("-" if alone else "01"[true] for alone, true in zip(first, hit, strict=True)),
+        distances=tuple(None if alone else distance for alone, distance in zip(first, moved, strict=True)),
+    )
 
 
 def draft_free(cell: Cell, index: int) -> GenerationRecord:

@@ -11,6 +11,7 @@ SECTIONS = (
     "reports.sections.accepted:info",
     "reports.sections.oracles:info",
     "reports.sections.order_study:info",
+    "reports.sections.temperature:info",
     "reports.sections.identity:info",
     "reports.sections.timing:info",
     "reports.sections.gaps:info",

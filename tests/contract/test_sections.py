@@ -13,6 +13,7 @@ from tests.synthetic import HOSTILE, Faults, grid, sweep
 from tests.unit.reports.conftest import framed
 
 ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
+HOT = {**ONE, "temperatures": (0.0, 0.5, 2.0, 3.0), "noises": ("coupled", "independent")}
 RUNS = {
     "clean": lambda: sweep(grid(), prompts=4),
     "one budget": lambda: sweep(grid(**ONE), prompts=4),
@@ -31,6 +32,7 @@ RUNS = {
         grid(**ONE, mark=HOSTILE[3]), prompts=4, studied=4, faults=Faults(failed=1, missing=2, hostile=True)
     ),
     "nothing studied": lambda: sweep(grid(**ONE), prompts=3, timed=0, studied=3, faults=Faults(failed=3)),
+    "temperatures and noise": lambda: sweep(grid(**HOT), prompts=3, timed=0),
     "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
 }
 
