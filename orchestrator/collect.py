@@ -8,16 +8,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from orchestrator.crew import Crew
 from orchestrator.deadlines import Placement
-from orchestrator.pool import Pool, PoolEvent
+from orchestrator.events import RunEventKind
+from orchestrator.pool import Pool
 from orchestrator.scheduler import Clock, Scheduler
+from orchestrator.stop import NeverStop
 from sweeps.cell import Cell
 from sweeps.records import Failure, ItemResult, WorkItem
 from sweeps.store import atomic_write
 
-POLL_SECONDS = 0.5
 CHUNK = 4  # prompts an item
+NO_TRACE = Failure(kind="deterministic", type="MissingTrace", message="the worker returned no trace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +112,7 @@ class _FailedRow:
 
 @dataclass(slots=True)
 class _Collection:
-    """One run of the loop."""
+    """The desk of one collection."""
 
     pool: Pool
     cells: dict[str, Cell]
@@ -118,96 +122,66 @@ class _Collection:
     failures: list[_FailedRow] = field(default_factory=list)
     done: int = 0
     kept: int = 0
-    trouble: str = ""
 
     def run(self, items: Sequence[WorkItem]) -> None:
         """Until every item is settled; the pool is closed whatever happens."""
         self.kept = len(self.wanted) - sum(item.last - item.first for item in items)
-        self.tell()
+        self.report()
         if not items:
             return
         scheduler = Scheduler(items, {id: place_of(cell) for id, cell in self.cells.items()}, clock=self.clock)
         try:
-            for worker in self.pool.start(at_most=len(items)):
-                scheduler.started(worker)
-            while not scheduler.finished:
-                if scheduler.exhausted:
-                    raise ValueError(f"traces: no worker gets anything done: {self.trouble}")
-                for assignment in scheduler.assign():
-                    cell = self.cells[assignment.item.cell_id]
-                    self.pool.submit(assignment.worker, assignment.item, cell)
-                for event in self.pool.wait(POLL_SECONDS):
-                    self.take(scheduler, event)
-                for worker in scheduler.overdue():
-                    self.lose(scheduler, worker, "no answer by its deadline")
+            trouble = Crew(self.pool, scheduler, {item.item_id: item for item in items}, self, NeverStop()).work()
         finally:
             self.pool.close()
+        if trouble:
+            raise ValueError(f"traces: {trouble}")
 
-    def take(self, scheduler: Scheduler, event: PoolEvent) -> None:
-        """Act on what a worker did."""
-        if event.kind == "ready":
-            scheduler.ready(event.worker)
-        elif event.kind == "lost":
-            self.lose(scheduler, event.worker, event.reason)
-        elif event.kind == "result" and (item := scheduler.running(event.worker)):
-            self.answer(scheduler, event.worker, item, event.result, event.reason)
+    def cell(self, item: WorkItem) -> Cell:
+        """The cell of an item."""
+        return self.cells[item.cell_id]
 
-    def answer(self, scheduler: Scheduler, worker: str, item: WorkItem, result: ItemResult | None, reason: str) -> None:
-        """Store a worker's traces; try again when it failed for reasons of its own."""
-        machine = [row for row in result.failures if row.kind == "infrastructure"] if result else []
-        healthy = result is not None and result.item_id == item.item_id and not machine
-        load = result.load_seconds if result else 0.0
-        verdict = scheduler.result(worker, item.item_id, healthy=healthy, load_seconds=load)
-        if not healthy:
-            self.trouble = machine[0].message if machine else f"unreadable answer: {reason}"
-        if verdict == "store" and result is not None:
-            self.store(item, result)
-        elif verdict == "give_up":
-            self.give_up(item, self.trouble)
-        if machine:
-            self.lose(scheduler, worker, self.trouble)
+    def check(self, item: WorkItem, result: ItemResult) -> None:
+        """Raise ValueError unless these are traces of different prompts of the item."""
+        found = indices_of(result)
+        if result.item_id != item.item_id or len(set(found)) < len(found) or not set(found) <= prompts_of(item):
+            raise ValueError(f"traces of prompts {found} for item {item.item_id}")
 
-    def lose(self, scheduler: Scheduler, worker: str, reason: str) -> None:
-        """A worker is gone or useless: another one takes its place."""
-        item, verdict = scheduler.lost(worker)
-        self.trouble = reason
-        if item is not None and verdict == "give_up":
-            self.give_up(item, reason)
-        self.tell(f"worker {worker} lost: {reason}")
-        scheduler.started(self.pool.replace(worker))
-
-    def store(self, item: WorkItem, result: ItemResult) -> None:
-        """Write the item's traces and remember its failed rows."""
-        from workers.replay.trace import decode_trace
-
-        indices = set(range(item.first, item.last))
-        for data in result.traces:
-            index = decode_trace(data).header.prompt_index
-            assert index in indices, f"trace of prompt {index} in an item of {item.first} to {item.last}"
-            indices.remove(index)
+    def store(self, item: WorkItem, result: ItemResult, worker: str) -> None:
+        """Write the item's traces and remember the rows that have none."""
+        found = indices_of(result)
+        for index, data in zip(found, result.traces, strict=True):
             atomic_write(self.wanted[item.cell_id, index], data)
             self.done += 1
-        reason = result.failures[0] if result.failures else None
-        for index in sorted(indices):
-            self.fail(item, index, next((row for row in result.failures if row.prompt_index == index), reason))
-        self.tell(f"{reason.type}: {reason.message}" if reason else "")
+        whole = result.failures[0] if result.failures else NO_TRACE
+        rows = {row.prompt_index: row for row in result.failures}
+        for index in sorted(prompts_of(item) - set(found)):
+            self.failures.append(_FailedRow(item.cell_id, replace(rows.get(index, whole), prompt_index=index)))
+        self.report(f"{whole.type}: {whole.message}" if result.failures else "")
 
-    def give_up(self, item: WorkItem, reason: str) -> None:
-        """No worker could finish the item."""
-        failure = Failure(kind="infrastructure", type="WorkerLost", message=reason)
-        for index in range(item.first, item.last):
-            self.fail(item, index, failure)
-        self.tell(reason)
+    def tell(self, kind: RunEventKind, item: WorkItem | None = None, *, message: str = "", **fields: Any) -> None:
+        """Report what people should know."""
+        if kind == "worker_lost":
+            self.report(f"worker {fields['worker']} lost: {message}")
+        elif kind == "note":
+            self.report(message)
 
-    def fail(self, item: WorkItem, index: int, failure: Failure | None) -> None:
-        """A prompt without a trace."""
-        failure = failure or Failure(kind="deterministic", type="MissingTrace", message="the worker returned no trace")
-        self.failures.append(_FailedRow(item.cell_id, replace(failure, prompt_index=index)))
-
-    def tell(self, note: str = "") -> None:
+    def report(self, note: str = "") -> None:
         """Report progress."""
         failed = len(self.failures)
         self.progress(CollectProgress(total=len(self.wanted), kept=self.kept, done=self.done, failed=failed, note=note))
+
+
+def prompts_of(item: WorkItem) -> set[int]:
+    """The prompts an item asks for."""
+    return set(range(item.first, item.last))
+
+
+def indices_of(result: ItemResult) -> list[int]:
+    """The prompt of each trace of an answer. Raises ValueError for what is no trace."""
+    from workers.replay.trace import decode_trace
+
+    return [decode_trace(data).header.prompt_index for data in result.traces]
 
 
 def place_of(cell: Cell) -> Placement:

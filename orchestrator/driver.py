@@ -1,31 +1,29 @@
 """The driver: plan minus done, handed to a pool, stored. The only writer of a run directory.
 
-One loop: assign, collect, store, replace what is lost or hangs. Whatever ends it (done, Ctrl-C, a full disk, no
-workers), stored rows stay, the pool is closed, and the next start does what is missing.
+The loop is `Crew`'s. Whatever ends it (done, Ctrl-C, a full disk, no workers), stored rows stay, the pool is closed,
+and the next start does what is missing.
 """
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
+from orchestrator.crew import Crew
 from orchestrator.deadlines import Placement, Policy
 from orchestrator.events import EventLog, Progress, RunEvent, RunEventKind
 from orchestrator.opening import open_results
 from orchestrator.outcome import RunOutcome, tally
-from orchestrator.pool import Pool, PoolEvent
-from orchestrator.scheduler import Assignment, Clock, Scheduler
+from orchestrator.pool import Pool
+from orchestrator.scheduler import Clock, Scheduler
 from orchestrator.stop import NeverStop, StopFlag
 from sweeps.belongs import check_belongs, record_start
+from sweeps.cell import Cell
 from sweeps.lock import LockedError, RunLock
 from sweeps.origin import Origin, origin_of
-from sweeps.records import Failure, ItemResult, WorkItem
+from sweeps.records import ItemResult, WorkItem
 from sweeps.results import Loaded, verified
 from sweeps.store import RunDir, atomic_write
 from sweeps.todo import Job, Plan, missing_items
-from workers.guard import failed
-
-POLL_SECONDS = 0.5
 
 
 def run_plan(
@@ -71,7 +69,7 @@ def place_of(job: Job) -> Placement:
 
 
 class _Drive:
-    """One run of the loop: the table of what is in flight is the scheduler's, files are written here only."""
+    """The desk of one run: files are written here only."""
 
     def __init__(
         self,
@@ -94,7 +92,6 @@ class _Drive:
         for item in items:
             self.missing[item.cell_id] += item.last - item.first
         self.complete = sum(not rows for rows in self.missing.values())
-        self.trouble = ""
 
     def run(self) -> RunOutcome:
         """Drive to the end, close the pool, say how it ended."""
@@ -104,7 +101,7 @@ class _Drive:
         message, interrupted = "", False
         if self.items:
             try:
-                message = self.loop()
+                message = Crew(self.pool, self.scheduler, self.items, self, self.stop).work()
                 interrupted = self.stop.is_set() and not self.scheduler.finished
             except KeyboardInterrupt:
                 interrupted = True
@@ -132,78 +129,13 @@ class _Drive:
             message=message,
         )
 
-    def loop(self) -> str:
-        """Until every item is settled, or a reason to end early (which is returned)."""
-        for worker in self.pool.start(at_most=len(self.items)):
-            self.scheduler.started(worker)
-        while not (self.scheduler.finished or self.stop.is_set()):
-            if self.scheduler.exhausted:
-                return f"no worker gets anything done: {self.trouble}"
-            for assignment in self.scheduler.assign():
-                self.hand_out(assignment)
-            for event in self.pool.wait(POLL_SECONDS):
-                self.take(event)
-            for worker in self.scheduler.overdue():
-                self.lose(worker, "no answer by its deadline")
-        return ""
+    def cell(self, item: WorkItem) -> Cell:
+        """The cell of an item."""
+        return self.jobs[item.cell_id].cell
 
-    def hand_out(self, assignment: Assignment) -> None:
-        """Give an item to its worker."""
-        item = assignment.item
-        self.pool.submit(assignment.worker, item, self.jobs[item.cell_id].cell)
-        self.tell("item_started", item, worker=assignment.worker, attempt=assignment.attempt)
-
-    def take(self, event: PoolEvent) -> None:
-        """Act on what a worker did."""
-        if event.kind == "ready":
-            self.scheduler.ready(event.worker)
-            self.tell("worker_ready", worker=event.worker, message=event.reason)
-        elif event.kind == "lost":
-            self.lose(event.worker, event.reason)
-        elif event.kind == "note":
-            self.tell("note", message=event.reason)
-        elif item := self.scheduler.running(event.worker) or self.late(event.result):
-            self.answer(event.worker, item, event.result, event.reason)
-
-    def late(self, result: ItemResult | None) -> WorkItem | None:
-        """The item that a worker which was given up still answers."""
-        return self.items.get(result.item_id) if result else None
-
-    def answer(self, worker: str, item: WorkItem, result: ItemResult | None, reason: str) -> None:
-        """Store a worker's answer, or try again; a worker that failed for reasons of its own is replaced."""
-        attempt = self.scheduler.attempts(item.item_id)
-        if result is not None:
-            try:
-                result = replace(result, attempt=attempt, finished_at=time.time())
-                verified(item, result)
-            except ValueError as error:
-                result, reason = None, str(error)
-        result = result or given_up(item, "UnreadableResult", f"the worker's answer is no result: {reason}", attempt)
-        machine = [failure for failure in result.failures if failure.kind == "infrastructure"]
-        load = result.load_seconds
-        verdict = self.scheduler.result(worker, item.item_id, healthy=not machine, load_seconds=load)
-        if verdict in ("store", "give_up"):
-            self.store(item, result, worker)
-        elif verdict == "retry":
-            self.tell("item_retried", item, worker=worker, attempt=attempt, message=machine[0].message)
-        if machine:
-            self.lose(worker, f"replaced after {machine[0].type}: {machine[0].message}")
-
-    def lose(self, worker: str, reason: str) -> None:
-        """A worker is gone or useless: another one takes its place, its item is tried again or given up."""
-        if not self.scheduler.knows(worker):
-            return
-        item, verdict = self.scheduler.lost(worker)
-        self.trouble = reason
-        self.tell("worker_lost", worker=worker, message=reason)
-        if item is not None and verdict == "retry":
-            attempt = self.scheduler.attempts(item.item_id)
-            self.tell("item_retried", item, worker=worker, attempt=attempt, message=reason)
-        elif item is not None and verdict == "give_up":
-            attempt = self.scheduler.attempts(item.item_id)
-            message = f"killed its worker {attempt} times: {reason}"
-            self.store(item, given_up(item, "WorkerLost", message, attempt), worker)
-        self.scheduler.started(self.pool.replace(worker))
+    def check(self, item: WorkItem, result: ItemResult) -> None:
+        """Raise ValueError when a worker's answer is no result of the item."""
+        verified(item, result)
 
     def store(self, item: WorkItem, result: ItemResult, worker: str) -> None:
         """Write a result. Raises OSError (disk) or LockedError (another driver took over)."""
@@ -231,9 +163,3 @@ class _Drive:
             rows = item.last - item.first
             fields = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "rows": rows, **fields}
         self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=self.complete, **fields))
-
-
-def given_up(item: WorkItem, kind: str, message: str, attempt: int) -> ItemResult:
-    """The result of an item that no worker could finish."""
-    result = failed(item, Failure(kind="infrastructure", type=kind, message=message))
-    return replace(result, attempt=attempt, finished_at=time.time())
