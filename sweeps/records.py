@@ -22,8 +22,9 @@ class Counters:
     `accepted[r]` is the number of draft states on round r's walk and `drafted[r]` the number verified beside the root.
     A round is one forward; `recomputes` counts the forwards of single states whose verdict was too close to be relied
     on (`verify_margin`), which are in `nfe` as well: nfe = rounds + recomputes, and both tuples have an entry a round.
-    `positions` counts token positions forwarded (block copies and pending filled blocks, without prefill). `merged`
-    counts orders that led to a draft state already found, `trimmed` drafts found and then not verified (`cost`).
+    `positions` counts token positions forwarded (block copies, pending filled blocks, canvases; without prefill).
+    `merged` counts orders that led to a draft state already found, `trimmed` drafts found and then not verified
+    (`cost`).
     """
 
     nfe: int

@@ -50,7 +50,7 @@ def decode(
         raise ValueError(f"prompt: token {prompt.index(traits.mask_id)} is the target's mask token ({traits.mask_id})")
     clock = Stopwatch(traits.device)
     session = target.start(prompt, block_length=spec.block_length, max_new_tokens=spec.max_new_tokens)
-    tally = Tally(prompt_tokens=len(prompt), prefilled=session.prefix_length)
+    tally = Tally(prompt_tokens=len(prompt), prefilled=session.positions)
     clock.prefilled()
     run = BlockRounds(target, drafter, session, spec, seed, tally, clock, watch, verify_margin)
     stops = frozenset(() if spec.ignore_eos else traits.stop_ids)
@@ -94,7 +94,6 @@ class BlockRounds:
         traits, tally, clock, length = self.target.traits, self.tally, self.clock, len(state.tokens)
         positions_L = torch.arange(start, start + length, device=traits.device)
         noise = BlockNoise(self.spec, self.seed, positions_L, traits.vocab_size)
-        pending = length if tally.nfe else 0  # the block filled before rides on this block's first forward
         order: list[int] = []
         known: Verdict | None = None  # nothing was forwarded yet: the first root goes alone
         recall: Callable[[], Stale] | None = None
@@ -122,8 +121,7 @@ class BlockRounds:
             clock.lap("walk")
             known, last = walked.verdicts[-1], tree.states[walked.nodes[-1]]
             recall = cache(partial(self.stale, known, last, order[:-1], noise, start, tally.turn))
-            tally.round(tree, walked, positions=(len(tree.states) + walked.doubtful) * length + pending)
-            pending = 0
+            tally.round(tree, walked, forwarded=self.session.positions)
         return state
 
     def judge(

@@ -33,7 +33,8 @@ def reference(target: Target, prompt_ids: Sequence[int], *, spec: DecodeSpec, se
     for start in range(len(prompt_ids) // length * length, end, length):
         places = range(max(start, len(prompt_ids)), min(start + length, end))
         while any(sequence[place] == traits.mask_id for place in places):
-            session = target.start(sequence[:start], block_length=length, max_new_tokens=end - start)
+            given = max(start, len(prompt_ids))  # tokens that were there when the block began
+            session = target.start(sequence[:given], block_length=length, max_new_tokens=end - given)
             hidden_1LH = session.forward(torch.tensor([sequence[start : start + length]], device=traits.device))
             logits_LV = target.logits(hidden_1LH[0]).double().cpu()
             choices = []

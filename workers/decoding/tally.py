@@ -106,21 +106,23 @@ class Tally:
         self.rounds.append(self.turn)
         self.margins.append(verdict.margin)
 
-    def round(self, tree: DraftTree, walked: Walk, positions: int) -> None:
+    def round(self, tree: DraftTree, walked: Walk, forwarded: int) -> None:
         """Book a finished round: a forward, its walk and, where that ended in doubt, a second forward.
 
-        `positions` counts the token positions of both.
+        `forwarded` is the number of token positions that the session has forwarded by now, prefill included.
         """
         self.accepted.append(walked.accepted)
         self.drafted.append(tree.drafts)
-        self.positions += positions
+        self.positions = forwarded - self.prefilled
         self.merged += tree.merged
         self.drafter_calls += tree.calls
         self.recomputes += walked.doubtful
         self.trimmed += tree.trimmed
 
     def counters(self) -> Counters:
-        """The counters. No pass is ever made for keys and values alone: a filled block rides on the next forward."""
+        """The counters. No pass is ever made for keys and values alone: a block's first forward computes what the cache
+        lacks.
+        """
         return Counters(
             nfe=self.nfe,
             prefill_forwards=int(self.prefilled > 0),
