@@ -83,7 +83,11 @@ def measured(
     from workers.measure_cost import CostGrid, measure_drafter, measure_forwards
 
     grid = CostGrid(
-        states=request.states, prefixes=prefixes, block_length=request.block_length, repeats=request.repeats
+        states=request.states,
+        prefixes=prefixes,
+        block_length=request.block_length,
+        repeats=request.repeats,
+        threads=request.threads,
     )
     check_device(request.device)
     torch.set_num_threads(request.threads)

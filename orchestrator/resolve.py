@@ -223,6 +223,11 @@ def costs_of(drafter: DrafterSpec, targets: Sequence[TargetSpec]) -> dict[tuple[
         raise SweepError(f"drafter {drafter.name}: {' '.join(str(error).split())}") from None
     costs = {}
     for target in targets:
+        if target.digest.startswith(ABSENT) and target.name != curve.target:
+            raise NotHereError(
+                f"drafter {drafter.name} for {target.name}: its cost curve is still to be measured: "
+                f"spot measure cost --target {target.name} --dtype {target.dtype} --out FILE"
+            )
         asked = {"weights": target.digest, "dtype": target.dtype, "cache": target.cache}
         measured = {"weights": curve.target_digest, "dtype": curve.dtype, "cache": curve.cache}
         other = [

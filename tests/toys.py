@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from workers.decoding.expand import VirtualState, grow
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
@@ -192,6 +193,27 @@ class RandomDrafter:
                 state_of[(*path, commit)] = child
                 paths.append((*path, commit))
         return tree_of(root, paths)
+
+
+class RandomOrderDrafter:
+    """The tree search with a random order scorer."""
+
+    def __init__(self, seed: int, budget: int, *, merge_states: bool, gamma: float = 0.0, hedge: float = 0.6) -> None:
+        self.seed, self.budget = seed, budget
+        self.options = {"merge_states": merge_states, "gamma": gamma, "hedge": hedge}
+
+    def score(self, nodes: Sequence[VirtualState]) -> Tensor:
+        rows = []
+        for node in nodes:
+            open, length = list(node.state.open), len(node.state.tokens)
+            weights_L = normal(hashed(self.seed, node.state.tokens, node.path), length)
+            rows.append(
+                torch.zeros(length, dtype=torch.float64).index_copy(0, torch.tensor(open), weights_L[open].softmax(-1))
+            )
+        return torch.stack(rows)
+
+    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        return grow(root, known, stale, budget=self.budget, score=self.score, **self.options)  # type: ignore[arg-type]
 
 
 @dataclass

@@ -1,12 +1,14 @@
 """Measuring a cost curve: forwards of every number of states over every prefix in turn, and the drafter at work.
 
 All shapes are warmed up first and then visited in a shuffled order, once a repeat, so that a machine that drifts slows
-all of them alike. A forward is timed as the decoder books it: from the states of a tree to hidden states.
+all of them alike. A forward is timed as the decoder books it: from the states of a tree to hidden states. With one CPU
+thread its CPU seconds are counted, which are those of the wall clock on an idle machine and stay so on a busy one.
 
 Shapes: N block states, M prefix length, D budget.
 """
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -15,11 +17,13 @@ import torch
 
 from sweeps.spec import DecodeSpec, check
 from workers.decoding.loop import decode, open_block
+from workers.decoding.seen import Seen
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tally import Stopwatch
 from workers.decoding.tree import DraftTree
 from workers.decoding.verify import verify
 from workers.drafters.base import Drafter
+from workers.drafters.none import NoDrafter
 from workers.models.cost_curve import DrafterCost, ForwardCost, Timing
 from workers.targets.base import Session, Target
 
@@ -29,12 +33,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostGrid:
-    """What to measure: numbers of states (from 1), prefix lengths (whole blocks), `repeats` of each."""
+    """What to measure: numbers of states (from 1), prefix lengths (whole blocks), `repeats` of each.
+
+    `threads` is what torch was given.
+    """
 
     states: tuple[int, ...]
     prefixes: tuple[int, ...]
     block_length: int
     repeats: int
+    threads: int = 1
 
     def __post_init__(self) -> None:
         for name, least in (("states", 1), ("prefixes", 0)):
@@ -51,7 +59,7 @@ def measure_forwards(
     target: Target, ids: Sequence[int], grid: CostGrid, progress: Progress = lambda done, total: None
 ) -> tuple[ForwardCost, ...]:
     """Seconds of a forward for every pair of the grid. `ids` (any number, repeated) make prefixes and blocks."""
-    clock = Stopwatch(target.traits.device)
+    now = clock_of(target, grid.threads)
     sessions = {prefix: session_of(target, ids, prefix, grid.block_length) for prefix in grid.prefixes}
     trees = {count: tree_of(target, ids, count, grid.block_length) for count in grid.states}
     pairs = [(prefix, count) for prefix in grid.prefixes for count in grid.states]
@@ -59,9 +67,9 @@ def measure_forwards(
     with torch.inference_mode():
         for repeat in range(-2, grid.repeats):  # the first two warm up
             for prefix, count in random.Random(repeat).sample(pairs, len(pairs)):
-                began = clock.now()
+                began = now()
                 verify(sessions[prefix], trees[count], target.traits.device)
-                taken = clock.now() - began
+                taken = now() - began
                 if repeat >= 0:
                     seconds[prefix, count].append(taken)
             progress(repeat + 3, grid.repeats + 2)
@@ -77,19 +85,40 @@ def measure_drafter(
     grid: CostGrid,
     progress: Progress = lambda done, total: None,
 ) -> tuple[DrafterCost, ...]:
-    """Seconds of each drafter in a round in which it was asked, from decoding `prompts` (T = 0), budgets in turn."""
+    """Seconds of each drafter a round, its stale distribution included: every one of them asked in turn, in every state
+    that draft-free decoding of `prompts` (T = 0) passes through, until each was asked `repeats` times a prompt.
+    """
+    now = clock_of(target, grid.threads)
     spec = DecodeSpec(max_new_tokens=BLOCKS * grid.block_length, block_length=grid.block_length)
     seconds: list[list[float]] = [[] for _ in drafters]
-    for repeat in range(-1, grid.repeats):
-        for place, drafter in enumerate(drafters):
-            ids = prompts[repeat % len(prompts)]
-            made = decode(target, drafter, ids, spec=spec, seed=0)
-            asked = sum(drafts > 0 for drafts in made.counters.drafted)
-            if repeat >= 0 and asked:
-                seconds[place].append(made.drafter_seconds / asked)
-        progress(repeat + 2, grid.repeats + 1)
+    for done, ids in enumerate(prompts):
+        asked = 0
+
+        def ask(seen: Seen) -> None:
+            nonlocal asked
+            if seen.stale is None or seen.known is None or len(seen.state.open) < 2 or asked > grid.repeats:
+                return
+            asked += 1
+            began = now()
+            seen.fresh()
+            stale = now() - began
+            for place, drafter in random.Random(asked).sample(list(enumerate(drafters)), len(drafters)):
+                began = now()
+                drafter.propose(seen.state, seen.known.commit.position, seen.stale)
+                if asked > 1:  # the first one warms up
+                    seconds[place].append(now() - began + stale)
+
+        decode(target, NoDrafter(), ids, spec=spec, seed=0, watch=ask)
+        progress(done + 1, len(prompts))
     pairs = zip(drafters, seconds, strict=True)
     return tuple(DrafterCost(budget=drafter.budget, time=timing_of(taken)) for drafter, taken in pairs if taken)
+
+
+def clock_of(target: Target, threads: int) -> Callable[[], float]:
+    """Seconds, once the device has finished what it was given."""
+    if target.traits.device == "cpu" and threads == 1:
+        return time.thread_time
+    return Stopwatch(target.traits.device).now
 
 
 def session_of(target: Target, ids: Sequence[int], prefix: int, block_length: int) -> Session:

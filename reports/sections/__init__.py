@@ -12,6 +12,7 @@ SECTIONS = (
     "reports.sections.oracles:info",
     "reports.sections.order_study:info",
     "reports.sections.temperature:info",
+    "reports.sections.beyond:info",
     "reports.sections.identity:info",
     "reports.sections.timing:info",
     "reports.sections.gaps:info",

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from sweeps.spec import DecodeSpec
+from tests.costs import steep_curve_file
 from tests.drafters import MAKERS, ready
 from tests.toys import ToyTarget, coarse_target, flat_target
 from workers.catalog import ARTIFACTS, DRAFTERS
@@ -18,7 +19,7 @@ from workers.drafters.none import NoDrafter
 
 LENGTH = 8
 BUDGETS = (1, 4, 20)
-VARIANTS = ({"merge_states": False}, {"gamma": 0.05}, {"hedge": 1.0})
+VARIANTS = ({"merge_states": False}, {"gamma": 0.05}, {"hedge": 1.0}, {"cost": steep_curve_file(LENGTH)})
 CASES = [(kind, budget, {}) for kind in DRAFTERS for budget in BUDGETS] + [
     (kind, 6, variant) for kind, entry in DRAFTERS.items() for variant in VARIANTS if set(variant) <= set(entry.uses)
 ]
@@ -125,7 +126,25 @@ def test_independent_noise_ends_with_every_token_within_the_forwards_and_repeats
 def test_options_a_drafter_does_not_name_change_nothing(kind: str) -> None:
     spec = DecodeSpec(max_new_tokens=16, block_length=LENGTH)
     plain = decode(toy(1), ready(kind, toy(1), [1], spec, 3, budget=6), [1], spec=spec, seed=3).counters
-    for option, value in {"gamma": 0.3, "hedge": 1.0, "merge_states": False}.items():
+    options = {"gamma": 0.3, "hedge": 1.0, "merge_states": False, "cost": steep_curve_file(LENGTH)}
+    for option, value in options.items():
         if option not in DRAFTERS[kind].uses:
             drafter = ready(kind, toy(1), [1], spec, 3, budget=6, **{option: value})
             assert decode(toy(1), drafter, [1], spec=spec, seed=3).counters == plain
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DRAFTERS if kind != "none"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(map(str, rule.values())))
+def test_rounding_in_a_batch_changes_nothing_where_doubtful_verdicts_are_made_again(
+    kind: str, rule: dict[str, object]
+) -> None:
+    """Logits move by up to 0.02 in a batch: gaps of log-odds by four times that, over T below 1."""
+    assert "verify_margin" in DRAFTERS[kind].uses
+    spec = DecodeSpec(max_new_tokens=19, block_length=LENGTH, **rule)  # type: ignore[arg-type]
+    margin = 4 * 0.02 / min(1.0, spec.temperature or 1.0)
+    for seed, prompt in enumerate(PROMPTS):
+        target = ToyTarget(seed=seed, vocab_size=40, drift=0.1, rounding=0.02)
+        drafter = Checked(ready(kind, target, prompt, spec, seed, budget=6), {})
+        drafted = decode(target, drafter, prompt, spec=spec, seed=seed, verify_margin=margin)
+        assert (drafted.output_ids, drafted.order) == (naive(seed, spec).output_ids, naive(seed, spec).order)
+        assert drafted.counters.rounds + sum(drafted.counters.accepted) == len(drafted.output_ids)

@@ -1,7 +1,7 @@
 """`verify_margin`: the draft-free output bit for bit, although a batch of several states rounds otherwise.
 
 The toy target moves every logit by up to `rounding` when it forwards several copies. A log-odds then moves by at most
-twice that and a gap of two of them by four times; token scores are logits over T. So 4 * rounding / min(1, T) is enough.
+twice that and a gap of two of them by four times; token scores are logits over T. So 4 * rounding / min(1, T) will do.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def test_a_margin_is_the_distance_to_the_nearest_other_commit(temperature: float
 
 
 def test_a_sampled_token_that_nearly_changes_elsewhere_counts_towards_the_margin() -> None:
-    """Position 1 all but draws its likely token, which would make it the most confident one: 0.01 from another commit."""
+    """Position 1 all but draws its likely token, which would make it the most confident: 0.01 from that commit."""
     spec = rule(1.0, "sampled")
     logits_RV = torch.tensor([[2.0, 0.0, 0.0], [4.0, 0.0, 0.0]], dtype=torch.float64)
     noise_RV = torch.tensor([[5.0, 0.0, 0.0], [0.0, 4.01, 0.0]], dtype=torch.float64)

@@ -1,0 +1,165 @@
+"""Cells that differ in one option of their drafter: what the option does, on the same prompts and all else equal.
+
+Found from identities alone, whatever a sweep calls its drafters. Both cells of a pair were timed beside draft-free
+decoding at moments of their own, so their throughputs are compared as multiples of that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sweeps.aggregate import CellResult
+from sweeps.cell import canonical_json
+from sweeps.merge import CellRows
+from sweeps.records import Counters, GenerationRecord
+from sweeps.statistics import Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
+from sweeps.timings import TimedPrompt, resampled_medians, timed_prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A field of a drafter's identity and the value at which it is off; `what` is its name for people."""
+
+    field: str
+    off: bool | float | str
+    what: str
+
+
+OPTIONS = (
+    Option(field="merge_states", off=False, what="state merging"),
+    Option(field="cost_digest", off="", what="cost-aware budget"),
+    Option(field="verify_margin", off=0.0, what="verify margin"),
+    Option(field="gamma", off=0.0, what="mass floor"),
+    Option(field="hedge", off=0.0, what="token hedge"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """Counts a round, over all prompts of a pair: drafts verified, accepted, merged, cut off; verdicts made again."""
+
+    drafted: float
+    accepted: float
+    merged: float
+    trimmed: float
+    recomputed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One option on (`with_it`) and off (`plain`), over the prompts that both decoded.
+
+    `nfe_with_it`, `nfe_plain`: forwards a prompt. `nfe_ratio`: forwards of the plain cell over those with the option;
+    `throughput_ratio`: tokens a second with the option over those of the plain cell, each as a multiple of draft-free
+    (n timed prompts). Above 1 the option helps. `doubts`: why the timings should not be relied on.
+    """
+
+    option: Option
+    with_it: CellResult
+    plain: CellResult
+    nfe_with_it: float
+    nfe_plain: float
+    nfe_ratio: Estimate
+    throughput_ratio: Estimate
+    doubts: tuple[str, ...]
+    rounds_with_it: Rounds
+    rounds_plain: Rounds
+
+
+def pairs_of(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Pair]:
+    """Every pair that has a prompt in common, by option, in the order of `results`."""
+    results = [result for result in results if not result.cell.is_baseline]
+    for option in OPTIONS:
+        plain_of = {key(result, option): result for result in results if value(result, option) == option.off}
+        for result in results:
+            plain = plain_of.get(key(result, option))
+            if plain is None or value(result, option) == option.off:
+                continue
+            pair = pair_of(option, result, plain, rows)
+            if pair is not None:
+                yield pair
+
+
+def value(result: CellResult, option: Option) -> Any:
+    """The value of an option in a cell."""
+    return getattr(result.cell.drafter, option.field)
+
+
+def key(result: CellResult, option: Option) -> str:
+    """A cell's identity without one option."""
+    identity = result.cell.identity()
+    drafter = {name: own for name, own in identity["drafter"].items() if name != option.field}
+    return canonical_json(identity | {"drafter": drafter})
+
+
+def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mapping[str, CellRows]) -> Pair | None:
+    """The two cells compared; None without a prompt that both decoded."""
+    ours, theirs = rows[with_it.cell_id], rows[plain.cell_id]
+    both = sorted(ours.generations.keys() & theirs.generations.keys())
+    if not both:
+        return None
+    baseline = rows.get(with_it.cell.baseline().cell_id)
+    nfe = [(ours.generations[i].counters.nfe, theirs.generations[i].counters.nfe) for i in both]
+    return Pair(
+        option=option,
+        with_it=with_it,
+        plain=plain,
+        nfe_with_it=sum(own for own, _ in nfe) / len(nfe),
+        nfe_plain=sum(other for _, other in nfe) / len(nfe),
+        nfe_ratio=ratio_of_sums([other for _, other in nfe], [own for own, _ in nfe]),
+        throughput_ratio=throughput_ratio(ours, theirs, baseline.generations if baseline else {}),
+        doubts=tuple(dict.fromkeys((*with_it.throughput.doubts, *plain.throughput.doubts))),
+        rounds_with_it=a_round([ours.generations[i].counters for i in both]),
+        rounds_plain=a_round([theirs.generations[i].counters for i in both]),
+    )
+
+
+def a_round(counters: list[Counters]) -> Rounds:
+    """Counts a round."""
+    rounds = sum(own.rounds for own in counters)
+    return Rounds(
+        drafted=sum(sum(own.drafted) for own in counters) / rounds,
+        accepted=sum(sum(own.accepted) for own in counters) / rounds,
+        merged=sum(own.merged for own in counters) / rounds,
+        trimmed=sum(own.trimmed for own in counters) / rounds,
+        recomputed=sum(own.recomputes for own in counters) / rounds,
+    )
+
+
+def throughput_ratio(ours: CellRows, theirs: CellRows, baseline: Mapping[int, GenerationRecord]) -> Estimate:
+    """Tokens a second over the other cell's, each over its own draft-free runs; interval over prompts and repeats."""
+    timed = [
+        (one, other)
+        for index in sorted(ours.timings.keys() & theirs.timings.keys())
+        if (one := timed_prompt(ours.timings[index], baseline)) is not None
+        and (other := timed_prompt(theirs.timings[index], baseline)) is not None
+    ]
+    n = len(timed)
+    if n == 0:
+        return undefined()
+    sides = [[pair[side] for pair in timed] for side in (0, 1)]
+    value = float(np.divide(*(multiple(side, np.ones((1, n)), medians(side)) for side in sides))[0])
+    if n < 2:
+        return Estimate(value=value, low=None, high=None, n=n)
+    weights_Bn = resampled_sums(np.eye(n))
+    return with_interval(value, n, *(multiple(side, weights_Bn, resampled_medians(side)) for side in sides))
+
+
+def medians(prompts: list[TimedPrompt]) -> Floats:
+    """Median seconds of each prompt, variant and draft-free: `medians_21n`."""
+    return np.array(
+        [
+            [[np.median(prompt.seconds) for prompt in prompts]],
+            [[np.median(prompt.seconds_draft_free) for prompt in prompts]],
+        ]
+    )
+
+
+def multiple(prompts: list[TimedPrompt], weights_Bn: Floats, medians_2Bn: Floats) -> Floats:
+    """Throughput as a multiple of draft-free, for each weighting of the prompts: `ratio_B`."""
+    tokens_n2 = np.array([[prompt.tokens, prompt.tokens_draft_free] for prompt in prompts], dtype=np.float64)
+    tokens_B2, seconds_2B = weights_Bn @ tokens_n2, (weights_Bn[None] * medians_2Bn).sum(axis=2)
+    ratio_B: Floats = (tokens_B2[:, 0] * seconds_2B[1]) / (tokens_B2[:, 1] * seconds_2B[0])
+    return ratio_B
