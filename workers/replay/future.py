@@ -6,26 +6,11 @@ trajectory is what will happen; where a run leaves it all the same (rounding at 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 from workers.decoding.state import BlockState, Commit
+from workers.decoding.tally import Generation
 from workers.replay.trace import Trace
-
-
-class Committed(Protocol):
-    """What a future is made of: a `Generation` or a `GenerationRecord`."""
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Length of the prompt."""
-
-    @property
-    def output_ids(self) -> tuple[int, ...]:
-        """The tokens generated."""
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """Output index of each commit, in commit order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +31,7 @@ class Future:
         return tuple(commit for commit in self.blocks.get(start, ()) if commit.position in still_open)
 
     @classmethod
-    def of(cls, generation: Committed, block_length: int) -> Self:
+    def of(cls, generation: Generation, block_length: int) -> Self:
         """The future that a draft-free generation holds."""
         first, ids = generation.prompt_tokens, generation.output_ids
         placed = ((*divmod(first + index, block_length), ids[index]) for index in generation.order)
