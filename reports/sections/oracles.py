@@ -18,6 +18,7 @@ from sweeps.merge import NO_ROWS
 from sweeps.statistics import Estimate
 
 MOST_SETTINGS = 8
+MOST_ROWS = 300  # of a setting
 HEADS = (
     Head(name="Method", number=False),
     Head(name="D", meaning="budget: draft states verified beside the root"),
@@ -100,14 +101,17 @@ def parts(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels
 
 def table(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels) -> Table:
     """Every drafter and oracle, by task and budget, the fewest forwards last."""
-    groups = []
+    groups, left = [], MOST_ROWS
     for task in dict.fromkeys(contest.task for contest in own):
         rows = []
         for contest in sorted((c for c in own if c.task == task), key=lambda c: c.budget):
             ranked = sorted(contest.results, key=lambda r: (r.nfe_reduction.value or 0, labels.method[r.cell_id]))
             rows += [row(result, contest, frames, labels) for result in ranked]
-        groups.append((task, tuple(rows)))
-    return Table(caption=f"Drafters and bounds: {setting}", heads=HEADS, groups=tuple(groups))
+        if left > 0:
+            groups.append((task, tuple(rows[:left])))
+        left -= len(rows)
+    caption = f"Drafters and bounds: {setting}"
+    return Table(caption=caption, heads=HEADS, groups=tuple(groups), omitted=max(0, -left))
 
 
 def row(result: CellResult, contest: Contest, frames: Frames, labels: Labels) -> tuple[Value, ...]:

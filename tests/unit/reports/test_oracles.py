@@ -222,3 +222,11 @@ def test_the_drill_down_shows_methods_first():
     assert ", spot, D = 8" in titles[0]
     assert all("(bound)" in title for title in titles[-3:])
     assert not any("(bound)" in title for title in titles[:-3])
+
+
+def test_a_long_table_says_how_many_rows_it_leaves_out(monkeypatch):
+    monkeypatch.setattr(oracles, "MOST_ROWS", 7)
+    frames = framed(sweep(grid(budgets=(8,), **{**ONE, "tasks": ("a", "b", "c")}), prompts=2, timed=0))
+    table = part(oracles.info(frames), Table, 1)
+    assert [(task, len(rows)) for task, rows in table.groups] == [("a", 5), ("b", 2)]
+    assert table.omitted == 8
