@@ -4,11 +4,12 @@ A chain is one step's future: the next commits as (position rank, token rank) pa
 order. With graph G a round accepts the longest prefix of the chain all of whose sets are nodes of G, because the walk
 goes from set to set and stops at the first that was not verified. So the objective is the sum of those lengths over all
 chains: a set that came true counts only where the walk gets to it. Counting sets alone, however they are reached,
-prefers small sets that nothing leads on from (on tiny-sdar 1.83 accepted drafts a round instead of 2.44 at 8 nodes).
+prefers small sets that nothing leads on from (for tiny-sdar 1.84 accepted drafts a round instead of 2.44 at 8 nodes).
 
 The choice is greedy: each node is the one with the largest exact gain, later parts of chains that are reached again
-included. Where every set is reached in one order only, that is the best graph of every size; else a pair of nodes may
-be worth more than the two taken one by one, and no exchange of single nodes was found to improve what is shipped.
+included. Where every set is reached in one order only, that is the best graph of every size; else two nodes may be
+worth more together than one by one. Of the first 4, 8, 12 and 20 nodes of the shipped graph no exchange of one node for
+any other accepts more.
 """
 
 from collections import Counter
