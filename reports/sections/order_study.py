@@ -27,7 +27,7 @@ LEAD = (
     "the k true commits in between being filled in: is the token its argmax (above T = 0 also: its draw), is the "
     "position the one it is surest of, does the order model name that position? Everything is measured on draft-free "
     "trajectories. Commits that leave no choice, because one position is open, are in no share. Commits of one prompt "
-    "depend on each other: intervals (95 %) take prompts as units."
+    "depend on each other: intervals (95 %) take prompts as units, each counted once where they do not differ at all."
 )
 SHARE_HEADS = (
     Head(name="k", meaning="look-ahead: commits between the stale state and the one asked for"),
@@ -132,7 +132,7 @@ def findings(study: OrderStudy, name: str) -> list[tuple[Level, str]]:
 
 def sentence(study: OrderStudy, first: StudyShares) -> str:
     """The finding in words: how much is foretold, by what, on how much evidence."""
-    drawn = f" ({said(first.drawn)} its draw)" if study.cell.decode.temperature > 0 else ""
+    drawn = f", its draw in {said(first.drawn)}," if study.cell.decode.temperature > 0 else ""
     text = (
         f"one commit ahead the token is the stale argmax in {said(first.argmax)}{drawn} of {first.asked:,} commits of "
         f"{count(first.by_model.n, 'prompt')}. The next position is the one of highest stale confidence in "
