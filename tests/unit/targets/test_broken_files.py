@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tiny_checkpoints import edit_json, write_checkpoint
+from tests.tiny_checkpoints import LAYOUTS, edit_json, write_checkpoint
 from workers.targets.inspect import inspect_checkpoint
 
 INDEX = "model.safetensors.index.json"
@@ -58,8 +58,9 @@ def _refusal(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("name", "changes", "expected"), EDITS)
-def test_field_of_another_type(tmp_path: Path, name: str, changes: dict[str, Any], expected: str) -> None:
-    folder = write_checkpoint(tmp_path)
+@pytest.mark.parametrize("family", LAYOUTS)
+def test_field_of_another_type(tmp_path: Path, family: str, name: str, changes: dict[str, Any], expected: str) -> None:
+    folder = write_checkpoint(tmp_path, family=family)
     if name == "tokenizer_config.json":
         (folder / "chat_template.jinja").unlink(missing_ok=True)
     edit_json(folder / name, **changes)

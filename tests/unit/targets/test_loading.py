@@ -13,23 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.tiny_checkpoints import END, MASK, PADDED, edit_json, write_checkpoint
+from tests.tiny_checkpoints import END, MASK, PADDED, cut_in_shards, edit_json, write_checkpoint
 from workers.targets.inspect import inspect_checkpoint
 from workers.targets.load import load_target
-
-
-def _shards(folder: Path) -> tuple[Path, Path]:
-    """Cut the single file of a checkpoint into two shards with an index."""
-    tensors = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    names = sorted(tensors)
-    files = (folder / "model-00001-of-00002.safetensors", folder / "model-00002-of-00002.safetensors")
-    parts = (names[: len(names) // 2], names[len(names) // 2 :])
-    for file, part in zip(files, parts, strict=True):
-        save_file({name: tensors[name] for name in part}, str(file))
-    mapping = {name: file.name for file, part in zip(files, parts, strict=True) for name in part}
-    edit_json(folder / "model.safetensors.index.json", weight_map=mapping)
-    return files
 
 
 def _refused(folder: Path, *words: str) -> None:
@@ -57,7 +43,7 @@ def test_digest_is_over_the_content_of_the_weight_files(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path)
     content = (folder / "model.safetensors").read_bytes()
     assert inspect_checkpoint(folder).weight_digest == hashlib.sha256(hashlib.sha256(content).digest()).hexdigest()
-    files = _shards(folder)
+    files = cut_in_shards(folder)
     parts = b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)
     assert inspect_checkpoint(folder).weight_digest == hashlib.sha256(parts).hexdigest()
 
@@ -76,7 +62,7 @@ def test_inspection_imports_no_torch(tmp_path: Path) -> None:
 def test_shards_equal_the_single_file(tmp_path: Path) -> None:
     whole = write_checkpoint(tmp_path / "whole")
     cut = shutil.copytree(whole, tmp_path / "cut")
-    _shards(cut)
+    cut_in_shards(cut)
     ids, seen = torch.tensor([[5, 6, 7]]), torch.ones(1, 1, 3, 3, dtype=torch.bool)
     first, second = (load_target(folder).dense(ids, seen) for folder in (whole, cut))
     assert torch.equal(first, second)
@@ -146,18 +132,18 @@ def test_broken_weight_files(tmp_path: Path) -> None:
     _refused(folder, "model.safetensors", "missing")
 
 
-def test_broken_shards(tmp_path: Path) -> None:
+def test_brokencut_in_shards(tmp_path: Path) -> None:
     whole = write_checkpoint(tmp_path / "whole")
     lost = shutil.copytree(whole, tmp_path / "lost")
-    _shards(lost)[1].unlink()
+    cut_in_shards(lost)[1].unlink()
     _refused(lost, "model-00002-of-00002.safetensors", "missing")
     twice = shutil.copytree(whole, tmp_path / "twice")
-    first, second = _shards(twice)
+    first, second = cut_in_shards(twice)
     key = sorted(load_file(first))[0]
     save_file(load_file(second) | {key: load_file(first)[key]}, str(second))
     _refused(twice, key, first.name, second.name)
     lying = shutil.copytree(whole, tmp_path / "lying")
-    _shards(lying)
+    cut_in_shards(lying)
     index = lying / "model.safetensors.index.json"
     mapping = json.loads(index.read_text())["weight_map"]
     edit_json(index, weight_map=mapping | {"model.ghost": "model-00001-of-00002.safetensors"})
