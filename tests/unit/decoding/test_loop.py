@@ -1,6 +1,5 @@
 """The decoder against the naive one: outputs, orders and counts, over random targets, drafters and temperatures."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +13,14 @@ from tests.drafters import ready
 from tests.toys import (
     KnowingDrafter,
     RandomDrafter,
+    RandomOrderDrafter,
     ToyTarget,
     WrongDrafter,
     coarse_target,
     const_target,
     flat_target,
-    hashed,
-    normal,
 )
 from workers.catalog import DRAFTERS
-from workers.decoding.expand import VirtualState, grow
 from workers.decoding.loop import decode
 from workers.decoding.noise import TARGET_STREAM, gumbel, mixed
 from workers.decoding.reference import choose, reference
@@ -34,27 +31,6 @@ from workers.decoding.tree import DraftTree
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 from workers.drafters.ssd import SsdDrafter
-
-
-class RandomOrderDrafter:
-    """The tree search with a random order scorer."""
-
-    def __init__(self, seed: int, budget: int, *, merge_states: bool, gamma: float = 0.0, hedge: float = 0.6) -> None:
-        self.seed, self.budget = seed, budget
-        self.options = {"merge_states": merge_states, "gamma": gamma, "hedge": hedge}
-
-    def score(self, nodes: Sequence[VirtualState]) -> torch.Tensor:
-        rows = []
-        for node in nodes:
-            open, length = list(node.state.open), len(node.state.tokens)
-            weights_L = normal(hashed(self.seed, node.state.tokens, node.path), length)
-            rows.append(
-                torch.zeros(length, dtype=torch.float64).index_copy(0, torch.tensor(open), weights_L[open].softmax(-1))
-            )
-        return torch.stack(rows)
-
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
-        return grow(root, known, stale, budget=self.budget, score=self.score, **self.options)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -414,42 +390,6 @@ def test_independent_noise_draft_free_equals_the_naive_decoder(
         reference(target, prompt, spec=spec, seed=seed),
     )
     assert (free.output_ids, free.order) == (naive.output_ids, naive.order)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", ["coupled", "independent"])
-def test_speculative_sampling_keeps_the_distribution(noise: str) -> None:
-    """Blocks of 3 over 3 tokens: 27 outcomes, counted over 5,000 seeds, against their exact probabilities.
-
-    The exact law is written out from the rule: position by confidence (noise-free), token from softmax(logits / T).
-    """
-    target = ToyTarget(seed=5, vocab_size=5, drift=0.5, scale=1.0)
-    mask, seeds = target.traits.mask_id, 5000
-    spec = DecodeSpec(max_new_tokens=3, block_length=3, temperature=1.5, noise=noise)  # type: ignore[arg-type]
-
-    def law(block: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-        open = [i for i, token in enumerate(block) if token == mask]
-        if not open:
-            return {block: 1.0}
-        logits_LV = target.logits(target.row((), block))
-        place = max(open, key=lambda i: float(logits_LV[i].softmax(-1).max()))
-        total: dict[tuple[int, ...], float] = {}
-        for token, p in enumerate((logits_LV[place] / 1.5).softmax(-1).tolist()):
-            if p > 0:
-                for end, q in law((*block[:place], token, *block[place + 1 :])).items():
-                    total[end] = total.get(end, 0.0) + p * q
-        return total
-
-    exact = law((mask,) * 3)
-    counts, accepted = dict.fromkeys(exact, 0), 0
-    for seed in range(seeds):
-        out = decode(target, RandomOrderDrafter(seed, 4, merge_states=True), [], spec=spec, seed=seed)
-        counts[out.output_ids] += 1
-        accepted += sum(out.counters.accepted)
-    assert len(exact) == 27
-    assert min(exact.values()) * seeds > 5
-    assert accepted > seeds / 4  # else nothing was speculated and nothing is shown
-    assert sum((counts[end] - seeds * p) ** 2 / (seeds * p) for end, p in exact.items()) < 54.1  # one in 1,000
 
 
 def test_a_drafter_spec_of_none_is_never_asked() -> None:
