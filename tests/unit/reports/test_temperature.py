@@ -62,7 +62,7 @@ def test_greedy_cells_stand_under_both_modes_and_draft_free_in_every_panel() -> 
             assert [p.x for p in nfe.points if (p.facet, p.series) == (facet, series)] == list(LEVELS)
     bound = [point for point in agreement.points if point.series == "bound for coupled"]
     assert len(bound) == 3 * len(LEVELS)
-    assert {point.series for point in quality.points} == {"draws equal to the argmax", "correct"}
+    assert {point.series for point in quality.points} == {"argmax drawn", "correct"}
     assert all(0 <= point.y <= 100 for point in (*agreement.points, *quality.points))
 
 
