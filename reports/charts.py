@@ -55,7 +55,8 @@ def lines(chart: Chart) -> list[alt.Chart]:
     ticks = sorted({point.x for point in chart.points})
     labels = "[" + ",".join(f"'{tick:g}'" for tick in ticks) + "][datum.value]"
     axis = alt.Axis(values=list(range(len(ticks))), labelExpr=labels, labelAngle=0, grid=False, labelOverlap=True)
-    x = alt.X("place:Q", title=chart.x, axis=axis, scale=alt.Scale(domain=[-0.4, len(ticks) - 0.6], nice=False))
+    scale = alt.Scale(domain=[-0.4, len(ticks) - 0.6], nice=False)
+    x = alt.X("place:Q", title=chart.x, axis=axis, scale=scale)
     y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
     order = used(chart)
     dash = alt.StrokeDash(
@@ -64,7 +65,15 @@ def lines(chart: Chart) -> list[alt.Chart]:
     stroke = alt.Chart().mark_line(strokeWidth=2, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
     whisker = alt.Chart().mark_rule(strokeWidth=1.5, aria=False)
     whisker = whisker.encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
-    return [stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
+    return [*greyed(chart, axis, scale), stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
+
+
+def greyed(chart: Chart, axis: alt.Axis, scale: alt.Scale) -> list[alt.Chart]:
+    """A grey background from a place on, in the panels that ask for one: each drawn by the first of its rows."""
+    if not chart.grey:
+        return []
+    mark = alt.Chart().mark_rect(color=NEUTRAL, opacity=0.14, aria=False)
+    return [mark.encode(x=alt.X("grey_from:Q", title=chart.x, axis=axis, scale=scale), x2="grey_to:Q")]
 
 
 def bands(chart: Chart) -> list[alt.Chart]:
@@ -140,9 +149,14 @@ def rows(chart: Chart) -> list[dict[str, Any]]:
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
     spread = SPREAD if any(point.low is not None for point in chart.points) else 0.0
     step = spread / max(1, len(order) - 1)
+    grey = {
+        facet: {"grey_from": max(ticks.index(x) - 0.5, -0.4), "grey_to": len(ticks) - 0.6} for facet, x in chart.grey
+    }
+    first = {point.facet: point for point in reversed(chart.points)}
     return [
         {
             **values(chart, point),
+            **(grey.get(point.facet, {}) if first[point.facet] is point else {}),
             "place": ticks.index(point.x) + (step * order.index(point.series) - spread / 2 if len(order) > 1 else 0),
         }
         for point in chart.points

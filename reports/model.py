@@ -64,6 +64,7 @@ class Chart:
     `dots` by series. `baseline` draws a rule (a ratio of 1).
 
     `zero` makes the value axis begin at 0, as shares should; `of` says what a series is, above its names.
+    `grey` names panels (facets) with the x from which on their background is grey (`lines` only).
     """
 
     title: str
@@ -77,6 +78,7 @@ class Chart:
     digits: int = 2
     zero: bool = False
     of: str = "Method"
+    grey: tuple[tuple[str, float], ...] = ()
     kind: Literal["chart"] = "chart"
 
 

@@ -1,9 +1,10 @@
 """The pictures of a temperature study: forwards, agreement of stale draws, and quality, each against T."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from reports.labels import Labels
 from reports.model import Chart, Point
+from reports.temperature_findings import lost_from, quality
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 from sweeps.statistics import Estimate
@@ -15,17 +16,35 @@ SERIES = (DRAFT_FREE, "coupled", "independent", BOUND, ARGMAX, CORRECT)
 def charts(title: str, results: list[CellResult], labels: Labels) -> tuple[Chart, ...]:
     """The pictures that have a point; `results` have coupled noise first, then ascending temperatures."""
     budgets = len({r.cell.drafter.budget for r in results if not r.cell.is_baseline}) > 1
+    tasks = {panel(result, labels, budgets): labels.task[result.cell_id] for result in results}
+    lost = {task: lost_from(quality(r for r in results if labels.task[r.cell_id] == task)) for task in tasks.values()}
+    grey = {facet: start for facet, task in (tasks | {task: task for task in lost}).items() if (start := lost[task])}
     made = (
-        chart(f"Forwards a prompt (NFE): {title}", "NFE", nfe_points(results, labels, budgets)),
-        chart(f"Stale draw equals the token: {title}", "% of commits", agreement_points(results, labels, budgets)),
-        chart(f"Quality, draft-free: {title}", "%", quality_points(results, labels)),
+        chart(f"Forwards a prompt (NFE): {title}", "NFE", nfe_points(results, labels, budgets), grey),
+        chart(
+            f"Stale draw equals the token: {title}", "% of commits", agreement_points(results, labels, budgets), grey
+        ),
+        chart(f"Quality, draft-free: {title}", "%", quality_points(results, labels), grey),
     )
     return tuple(one for one in made if one.points)
 
 
-def chart(title: str, y: str, points: tuple[Point, ...]) -> Chart:
-    """A picture over temperature; a series looks the same in all of them."""
-    return Chart(title=title, x="temperature", y=y, points=points, shape="lines", series=SERIES, digits=1, zero=True)
+def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, float]) -> Chart:
+    """A picture over temperature; a series looks the same in all of them, a panel is grey where answers are lost."""
+    levels = {(point.facet, point.x) for point in points}
+    return Chart(
+        title=f"{title}. Grey: at most half of the right answers are left." if grey else title,
+        x="temperature",
+        y=y,
+        points=points,
+        shape="lines",
+        series=SERIES,
+        facet="panel",
+        of="Series",
+        digits=1,
+        zero=True,
+        grey=tuple(start for start in grey.items() if start in levels),
+    )
 
 
 def nfe_points(results: list[CellResult], labels: Labels, budgets: bool) -> tuple[Point, ...]:

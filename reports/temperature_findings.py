@@ -4,7 +4,7 @@ A comparison of the noise modes counts as a difference when its 95 % interval ex
 the share of right answers is at most half of that at the lowest temperature, there and at every higher one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from reports.labels import Labels
 from reports.model import Level, Lines
@@ -82,25 +82,32 @@ def where(result: CellResult, labels: Labels) -> str:
 def collapse(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     """From which temperature on the answers are lost, by task, of the draft-free cells."""
     for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
-        free = [r for r in results if r.cell.is_baseline and labels.task[r.cell_id] == task]
-        free = [result for result in free if result.correct.value is not None]
-        levels = sorted({result.cell.decode.temperature for result in free})
-        if len(levels) < 2:
+        shares = quality(result for result in results if labels.task[result.cell_id] == task)
+        if len(shares) < 2:
             continue
-        shares = {level: pooled(free, level) for level in levels}
-        lost = [
-            level
-            for level in levels
-            if all(shares[hotter][0] <= shares[levels[0]][0] / 2 for hotter in levels if hotter >= level)
-        ]
+        coldest, hottest = min(shares), max(shares)
+        lost = lost_from(shares)
         told = ", ".join(f"{percent(right, 0)} of {n} at T = {level:g}" for level, (right, n) in shares.items())
-        if not shares[levels[0]][0]:
-            text = f"no answer is right at T = {levels[0]:g} already, so nothing can be said of a collapse"
-        elif lost:
-            text = f"quality has collapsed from T = {lost[0]:g} on"
+        if not shares[coldest][0]:
+            text = f"no answer is right at T = {coldest:g} already, so nothing can be said of a collapse"
+        elif lost is not None:
+            text = f"quality has collapsed from T = {lost:g} on"
         else:
-            text = f"quality has not collapsed up to T = {levels[-1]:g}"
+            text = f"quality has not collapsed up to T = {hottest:g}"
         yield "note", f"{task}, draft-free: {text} (right answers: {told})."
+
+
+def quality(results: Iterable[CellResult]) -> dict[float, tuple[float, int]]:
+    """Share of right answers and number of answers of the draft-free cells, by ascending temperature."""
+    free = [result for result in results if result.cell.is_baseline and result.correct.value is not None]
+    return {level: pooled(free, level) for level in sorted({result.cell.decode.temperature for result in free})}
+
+
+def lost_from(shares: Mapping[float, tuple[float, int]]) -> float | None:
+    """The temperature from which on at most half of the coldest one's share of right answers is left."""
+    most = shares[min(shares)][0] if shares else 0.0
+    lost = [level for level in shares if all(shares[t][0] <= most / 2 for t in shares if t >= level)]
+    return min(lost) if most and lost else None
 
 
 def pooled(free: Sequence[CellResult], temperature: float) -> tuple[float, int]:
