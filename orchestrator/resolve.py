@@ -86,10 +86,18 @@ def _missing(error: NotHereError, missing: list[str], planning: bool) -> None:
 
 def as_published(target: TargetSpec) -> TargetSpec:
     """A target whose checkpoint is not here, with the traits that the table of targets knows of it."""
-    entry = catalog.TARGETS.get(target.name)
-    family = entry.family if entry and entry.path == target.path else ""
-    exact = catalog.FAMILIES[family].exact_cache if family else True
-    return replace(target, digest=ABSENT + target.name, family=family, exact_cache=exact)
+    entry = catalog.target_at(target.path)
+    known = replace(target, digest=ABSENT + target.name, family=entry.family if entry else "")
+    return with_cache(known, catalog.FAMILIES[known.family]) if known.family else known
+
+
+def with_cache(target: TargetSpec, family: catalog.FamilyEntry) -> TargetSpec:
+    """A target with its kind of cache resolved, and whether that is exact. Raises SweepError for one that cannot be."""
+    try:
+        cache = family.cache(target.cache)
+    except ValueError as error:
+        raise SweepError(f"target {target.name}: {error}") from None
+    return replace(target, cache=cache, exact_cache=family.exact(cache))
 
 
 def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
@@ -104,10 +112,7 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
         raise SweepError(
             f"target {target.name}: architecture {facts.architecture} is not one of {', '.join(catalog.FAMILIES)}"
         )
-    try:
-        cache = family.cache(target.cache)
-    except ValueError as error:
-        raise SweepError(f"target {target.name}: {error}") from None
+    target = with_cache(target, family)
     is_hub = not Path(target.path).expanduser().is_dir()
     return (
         replace(
@@ -117,8 +122,6 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             digest=facts.weight_digest,
             settings_digest=settings_digest(folder),
             family=facts.architecture,
-            cache=cache,
-            exact_cache=family.exact(cache),
         ),
         facts,
     )
@@ -183,9 +186,8 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
     kind = catalog.DRAFTERS[drafter.kind].artifact
     if not kind:
         return None
-    entry = catalog.TARGETS.get(target.name)
-    suits = entry is not None and entry.path == target.path  # not for other weights under the same name
-    named = drafter.checkpoint or (entry.artifacts.get(kind, "") if entry and suits else "")
+    entry = catalog.target_at(target.path)  # by its weights, whatever the sweep calls it
+    named = drafter.checkpoint or (entry.artifacts.get(kind, "") if entry else "")
     if not named and target.digest.startswith(ABSENT):
         made = catalog.ARTIFACTS[kind]
         raise NotHereError(

@@ -1,6 +1,7 @@
 """One cell from command-line options, by the same rules as a cell of a sweep: names, digests, impossible pairs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.resolve import artifact_of, costs_of, resolve_target
@@ -16,16 +17,23 @@ NO_TASK = TaskSpec(name="prompt", kind="prompt")
 
 
 def single_cell(
-    *, target: str, drafter: str, options: Mapping[str, Any], grid: Mapping[str, Any], ignore_eos: bool = False
+    *,
+    target: str,
+    drafter: str,
+    options: Mapping[str, Any],
+    grid: Mapping[str, Any],
+    ignore_eos: bool = False,
+    cache: str = "",
 ) -> Cell:
     """The cell of a target (a name, a directory or a hub id) and a drafter kind with `options` of it.
 
-    `grid` holds single values of the other axes. Raises ValueError with one line for whatever cannot be.
+    `cache` is the target's kind of cache ("": its family's default); `grid` holds single values of the other axes.
+    Raises ValueError with one line for whatever cannot be.
     """
     tables, source = built_in_tables(), Source(name="command line", lines={}, overrides={})
     if drafter not in tables.drafters:
         raise SweepError(unknown("drafter", drafter, tables.drafters))
-    found = named.targets((target,), {}, tables, source)[0]
+    found = replace(named.targets((target,), {}, tables, source)[0], cache=cache)
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
     artifact = artifact_of(resolved, drafters[0])

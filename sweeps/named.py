@@ -1,7 +1,8 @@
 """What the names on a sweep's axes stand for: entries of its `targets:`, `tasks:`, `drafters:`, or the built-in tables.
 
 After this every name that the grid uses has a spec, so nothing later needs to look a name up. A target may also be
-given directly as a path or hub id (it contains a `/`), a task as `kind:PATH`.
+given directly as a path or hub id (it contains a `/`), a task as `kind:PATH`. An entry's `path` may be a built-in
+target's name: the same checkpoint with another dtype or kind of cache.
 """
 
 from dataclasses import fields
@@ -20,8 +21,8 @@ def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source)
     own = {}
     for name, options in mapping(raw, ("targets",), source).items():
         spec = build(TargetSpec, options, ("targets", name), source, hidden=COMPUTED, name=name)
-        if not spec.path and name in tables.targets:
-            built_in = tables.targets[name]
+        built_in = tables.targets.get(spec.path or name)
+        if built_in is not None:
             spec = TargetSpec(
                 name=name,
                 path=built_in.path,

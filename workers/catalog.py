@@ -202,6 +202,11 @@ TASKS = {
 }
 
 
+def target_at(path: str) -> TargetEntry | None:
+    """The entry of the table whose checkpoint is at `path`."""
+    return next((entry for entry in TARGETS.values() if entry.path == path), None)
+
+
 def resolve(reference: str) -> Any:
     """The object behind a "module:attribute" string."""
     module, _, attribute = reference.partition(":")

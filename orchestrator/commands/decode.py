@@ -13,6 +13,7 @@ from orchestrator.commands.shared import console
 @click.command()
 @click.argument("text", required=False)
 @click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
+@click.option("--cache", default="", help="The target's kind of cache (default: its family's first).")
 @click.option("--drafter", default="spot", show_default=True, help="A drafter (spot list drafters).")
 @click.option("--checkpoint", help="The drafter's order model, where the target has none of its own.")
 @click.option("--budget", type=int, help="Draft states verified beside the root (default 8).")
@@ -40,7 +41,14 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in ("budget", "gamma", "checkpoint") if options[name] is not None}
     axes = {name: options[name] for name in ("temperature", "noise", "seed", "max_new_tokens", "block_length")}
-    cell = single_cell(target=target, drafter=drafter, options=own, grid=axes, ignore_eos=options["ignore_eos"])
+    cell = single_cell(
+        target=target,
+        drafter=drafter,
+        options=own,
+        grid=axes,
+        ignore_eos=options["ignore_eos"],
+        cache=options["cache"],
+    )
     import json
 
     from orchestrator import show_decode

@@ -1,0 +1,116 @@
+"""Kinds of cache: part of a cell, of its claim, and of what a drafted output is compared with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.resolve import as_published, resolve_target
+from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.claims import Claim, claim_of
+from sweeps.source import SweepError
+from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
+from tests.tiny_checkpoints import write_checkpoint
+from workers.catalog import TARGETS
+
+Spot = Callable[..., Any]
+
+SWEEP = """\
+name: caches
+grid: {target: [whole, kept, dual], task: tiny-arith, drafter: [ssd], budget: 4, max_new_tokens: 12, block_length: 8}
+targets:
+  whole: {path: LLADA, cache: none}
+  kept: {path: LLADA, cache: prefix}
+  dual: {path: LLADA}
+ignore_eos: true
+measure: {prompts: 2, timed_prompts: 0}
+"""
+
+
+@pytest.fixture(scope="module")
+def llada(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("llada")
+    return write_checkpoint(folder, family="llada", config={"max_sequence_length": 2048}, tied=False)
+
+
+def _cell(target: TargetSpec, **decode: Any) -> Cell:
+    drafter = DrafterSpec(name="ssd", kind="ssd")
+    return Cell(target=target, task=TaskSpec(name="t", kind="t"), decode=DecodeSpec(**decode), drafter=drafter)
+
+
+def test_the_claim_follows_from_family_and_cache(llada: Path, models: Path) -> None:
+    def resolved(path: Path, cache: str) -> TargetSpec:
+        return resolve_target(TargetSpec(name="x", path=str(path), cache=cache))[0]
+
+    assert resolved(llada, "").cache == "dual"
+    assert resolved(models / "target", "").cache == "exact"
+    assert claim_of(_cell(resolved(models / "target", ""))) == Claim.LOSSLESS
+    assert claim_of(_cell(resolved(llada, "none"))) == Claim.LOSSLESS
+    for cache in ("", "dual", "prefix"):
+        assert claim_of(_cell(resolved(llada, cache))) == Claim.EXACT_GIVEN_CACHE
+        independent = _cell(resolved(llada, cache), temperature=1.0, noise="independent")
+        assert claim_of(independent) == Claim.DISTRIBUTION_EXACT
+    cells = [_cell(resolved(llada, cache)) for cache in ("none", "prefix", "dual")]
+    assert len({cell.cell_id for cell in cells}) == 3
+    for cell in cells:
+        assert cell.baseline().target.cache == cell.target.cache
+        assert cell.baseline().drafter == NO_DRAFTER
+    assert _cell(resolved(llada, "")).cell_id == cells[2].cell_id
+
+
+def test_what_a_family_cannot_keep_is_refused_while_planning(models: Path, llada: Path) -> None:
+    with pytest.raises(SweepError, match=r"^target x: cache is 'dual': allowed for this architecture is exact$"):
+        resolve_target(TargetSpec(name="x", path=str(models / "target"), cache="dual"))
+    with pytest.raises(SweepError, match=r"^target x: cache is 'paged': allowed .* is dual \| prefix \| none$"):
+        resolve_target(TargetSpec(name="x", path=str(llada), cache="paged"))
+
+
+def test_a_target_that_is_not_here_has_its_familys_cache() -> None:
+    published = next(entry for entry in TARGETS.values() if entry.family == "SDARForCausalLM")
+    target = as_published(TargetSpec(name="mine", path=published.path))
+    assert (target.family, target.cache, target.exact_cache) == ("SDARForCausalLM", "exact", True)
+    with pytest.raises(SweepError, match="target mine: cache is 'dual'"):
+        as_published(TargetSpec(name="mine", path=published.path, cache="dual"))
+
+
+def test_an_entry_may_name_a_built_in_target(spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under another name it is the same checkpoint with the same artifacts: the same cells."""
+    monkeypatch.chdir(tmp_path)
+    text = "name: x\ngrid: {target: TARGET, task: tiny-arith, drafter: [ssd, spot]}\n"
+    plans = []
+    for target, more in (("tiny-sdar", ""), ("mine", "targets: {mine: {path: tiny-sdar, cache: exact}}\n")):
+        Path("x.yaml").write_text(text.replace("TARGET", target) + more)
+        ended = spot("plan", "x.yaml", "--json")
+        assert ended.code == 0, ended.err
+        plans.append([cell["cell_id"] for cell in json.loads(ended.out)["cells"]])
+    assert plans[0] == plans[1]
+    assert len(plans[0]) == 3
+
+
+def test_every_cache_is_compared_with_its_own_draft_free_decoder(
+    spot: Spot, llada: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("caches.yaml").write_text(SWEEP.replace("LLADA", str(llada)))
+    ended = spot("run", "caches.yaml", "--pool", "inline", "--out", "out")
+    assert ended.code == 0, ended.err
+    planned = json.loads(spot("plan", "caches.yaml", "--out", "out", "--json").out)["cells"]
+    assert [cell["decode"] for cell in planned] == [0] * 6  # nothing is left to do
+    claims = {(cell["target"], cell["drafter"]): cell["claim"] for cell in planned}
+    assert claims["whole", "ssd"] == "lossless"
+    assert claims["kept", "ssd"] == claims["dual", "ssd"] == "exact given the cache"
+
+
+def test_decode_takes_a_kind_of_cache(spot: Spot, llada: Path) -> None:
+    texts = {}
+    for cache in ("none", "dual"):
+        command = ("decode", "--target", llada, "--drafter", "ssd", "--cache", cache, "--block-length", 8)
+        ended = spot(*command, "--max-new-tokens", 24, "--ignore-eos", "--json", "the word")
+        assert ended.code == 0, ended.err
+        texts[cache] = json.loads(ended.out)["text"]
+    assert texts["none"] != texts["dual"]
+    refused = spot("decode", "--target", llada, "--cache", "exact", "the word")
+    assert refused.code == 2
+    assert "cache is 'exact': allowed for this architecture is dual | prefix | none" in refused.err
