@@ -57,8 +57,12 @@ def made(kind: str, block_length: int, budget: int, **options: object) -> Drafte
 def ready(
     kind: str, target: Target, prompt: Sequence[int], spec: DecodeSpec, seed: int, *, budget: int, **options: object
 ) -> Drafter:
-    """The drafter of one prompt: an oracle is told its draft-free future."""
+    """The drafter of one prompt: an oracle is told its draft-free future (with independent noise: another sample's).
+
+    With independent noise the own draft-free run would give away draws that decide other commits of this one.
+    """
     drafter = made(kind, spec.block_length, budget, **options)
     if not isinstance(drafter, Oracle):
         return drafter
-    return drafter.knowing(Future.of(decode(target, NoDrafter(), prompt, spec=spec, seed=seed), spec.block_length))
+    future = decode(target, NoDrafter(), prompt, spec=spec, seed=seed + (spec.noise == "independent"))
+    return drafter.knowing(Future.of(future, spec.block_length))

@@ -31,7 +31,8 @@ class Futures:
     commits: int = 0
 
     def of(self, target: Target, cell: Cell, prompt_id: str, ids: Sequence[int]) -> Future:
-        """The future of a prompt, recorded now where it is not known. Raises as `decode` does."""
+        """The future of a prompt, recorded now where it is not known. Raises as `future_of` and `decode` do."""
+        check_one_future(cell.decode)
         key = cell.baseline().cell_id, prompt_id
         if key in self.known:
             self.known.move_to_end(key)
@@ -59,8 +60,21 @@ class Futures:
 
 
 def future_of(target: Target, ids: Sequence[int], *, spec: DecodeSpec, seed: int) -> Future:
-    """The future of a prompt, recorded draft-free. `seed` is the sample's own: drafters with it meet the same noise."""
+    """The future of a prompt, recorded draft-free. `seed` is the sample's own: drafters with it meet the same noise.
+
+    Raises ValueError under independent noise (see `check_one_future`).
+    """
+    check_one_future(spec)
     return Future.of(decode(target, NoDrafter(), ids, spec=spec, seed=seed), spec.block_length)
+
+
+def check_one_future(spec: DecodeSpec) -> None:
+    """Raise ValueError under independent noise: no run follows the record.
+
+    Its draws come back in other forwards, and a drafter that knows them bends the distribution of what is committed.
+    """
+    if spec.noise == "independent":
+        raise ValueError("decode.noise is 'independent': allowed for an oracle is 'coupled', where the future is one")
 
 
 def told(drafter: Drafter | Oracle, future: Callable[[], Future]) -> Drafter:

@@ -27,7 +27,11 @@ class BlockNoise:
     """The noise of one block: one shared table (coupled), fresh draws (independent), or none (T = 0).
 
     Independent noise is keyed by the forward and the node too, so that a run can be repeated; the drafter has a stream
-    of its own.
+    of its own. A drafter that knew the target's could choose which draws are made, and so bend the distribution.
+
+    The shared table samples what fresh draws sample where positions do not depend on draws (`confidence: top1`): each
+    number then decides once. With `confidence: sampled` a position that was passed over for an unlikely draw keeps that
+    draw, so runs are lossless against their draft-free ones, but both follow a law of their own.
     """
 
     def __init__(self, spec: DecodeSpec, seed: int, positions_L: Tensor, vocab_size: int) -> None:

@@ -11,7 +11,7 @@ from tests.toys import ToyTarget, ToyTask
 from workers.decoding.loop import decode
 from workers.drafters.none import NoDrafter
 from workers.drafters.oracle import ChainOracle
-from workers.futures import Futures, told
+from workers.futures import Futures, future_of, told
 from workers.loading import Loaded
 from workers.replay.future import Future
 from workers.runner import Runner
@@ -145,3 +145,14 @@ def test_only_oracles_ask_for_the_future() -> None:
     assert told(drafter, never) is drafter
     with pytest.raises(AssertionError, match="asked"):
         told(ChainOracle(4, lambda root, stale, coming: coming), never)
+
+
+def test_no_future_is_told_where_its_noise_decides_other_commits(target: ToyTarget) -> None:
+    spec = DecodeSpec(max_new_tokens=6, block_length=4, temperature=1.0, noise="independent")
+    with pytest.raises(ValueError, match="noise is 'independent': allowed for an oracle is 'coupled'"):
+        future_of(target, [1], spec=spec, seed=0)
+    cell = replace(CELL, decode=spec)
+    futures = Futures()
+    futures.heard(cell, "p", decode(target, NoDrafter(), [1], spec=spec, seed=0))
+    with pytest.raises(ValueError, match="allowed for an oracle"):
+        futures.of(target, cell, "p", [1])
