@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from sweeps.spec import DecodeSpec
 from workers.decoding.expand import VirtualState, grow
-from workers.decoding.stale import Stale
+from workers.decoding.rule import judge
+from workers.decoding.stale import Stale, stale_of
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
 from workers.targets.base import TargetTraits
@@ -151,6 +153,14 @@ def const_target(token: int, **options: object) -> ToyTarget:
         return wanted_LV
 
     return ToyTarget(shape_logits=want, **options)  # type: ignore[arg-type]
+
+
+def greedy_stale(p_LV: Tensor, mask: int = 9) -> tuple[Stale, BlockState]:
+    """What an empty block with these probabilities leaves at T = 0, and the root that its next commit leads to."""
+    length, spec = len(p_LV), DecodeSpec()
+    state = BlockState((mask,) * length, tuple(range(length)))
+    verdict = judge(p_LV.log(), None, state.open, spec)
+    return stale_of(verdict, state, (), start=0, spec=spec, own_noise_RV=None), state.fill(verdict.commit)
 
 
 def tree_of(root: BlockState, paths: Sequence[tuple[Commit, ...]]) -> DraftTree:

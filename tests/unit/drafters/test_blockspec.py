@@ -6,20 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec
-from tests.toys import ToyTarget
+from tests.toys import ToyTarget, greedy_stale
 from workers.decoding.noise import gumbel
 from workers.decoding.rule import judge
-from workers.decoding.stale import Stale, stale_of
+from workers.decoding.stale import stale_of
 from workers.decoding.state import BlockState, Commit
 from workers.drafters.blockspec import BlockSpecDrafter, width_of
 
 P = torch.tensor([[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8], [0.9, 0.05, 0.05]], dtype=torch.float64)
-
-
-def stale_of_p() -> tuple[Stale, BlockState]:
-    state = BlockState((9, 9, 9, 9), (0, 1, 2, 3))
-    verdict = judge(P.log(), None, state.open, DecodeSpec())
-    return stale_of(verdict, state, (), start=0, spec=DecodeSpec(), own_noise_RV=None), state.fill(verdict.commit)
 
 
 def test_two_a_level_by_hand() -> None:
@@ -29,7 +23,7 @@ def test_two_a_level_by_hand() -> None:
     Level 2: {2, 3} from {3} by .8/1.5 x .8, from {2} by .9/1.6 x .9: more than {2} itself has, so as much as {2} has.
     {0, 3} from {3} by .7/1.5 x .7. A third level would be full.
     """
-    stale, root = stale_of_p()
+    stale, root = greedy_stale(P)
     tree = BlockSpecDrafter(4).propose(root, 1, stale)
     assert [state.tokens for state in tree.states[1:]] == [(9, 1, 9, 0), (9, 1, 2, 9), (9, 1, 2, 0), (0, 1, 9, 0)]
     assert tree.commits[1:] == (Commit(3, 0), Commit(2, 2), Commit(2, 2), Commit(0, 0))
@@ -43,11 +37,9 @@ def test_two_a_level_by_hand() -> None:
 
 def test_a_token_that_is_nearly_as_likely_comes_before_a_less_confident_position() -> None:
     """Up to the common sum of confidences: .52 x .52, then .5 x .5 and .5 x .49, and only then .35 x .35."""
-    p_RV = torch.tensor([[0.98, 0.01, 0.01], [0.5, 0.49, 0.01], [0.3, 0.35, 0.35], [0.52, 0.28, 0.2]])
-    state = BlockState((9, 9, 9, 9), (0, 1, 2, 3))
-    verdict = judge(p_RV.log(), None, state.open, DecodeSpec())
-    stale = stale_of(verdict, state, (), start=0, spec=DecodeSpec(), own_noise_RV=None)
-    tree = BlockSpecDrafter(20).propose(state.fill(verdict.commit), 0, stale)
+    p_LV = torch.tensor([[0.98, 0.01, 0.01], [0.5, 0.49, 0.01], [0.3, 0.35, 0.35], [0.52, 0.28, 0.2]])
+    stale, root = greedy_stale(p_LV)
+    tree = BlockSpecDrafter(20).propose(root, 0, stale)
     assert tree.commits[1:4] == (Commit(3, 0), Commit(1, 0), Commit(1, 1))
 
 

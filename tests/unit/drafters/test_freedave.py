@@ -2,18 +2,10 @@
 
 import pytest
 
-from sweeps.spec import DecodeSpec, DrafterSpec
+from sweeps.spec import DecodeSpec
+from tests.drafters import ready
 from tests.toys import ToyTarget
-from workers.catalog import DRAFTERS, resolve
 from workers.decoding.loop import decode
-from workers.drafters.base import Drafter
-
-
-def drafter(kind: str, budget: int) -> Drafter:
-    made: Drafter = resolve(DRAFTERS[kind].factory)(
-        DrafterSpec(name=kind, kind=kind, budget=budget), block_length=8, device="cpu"
-    )
-    return made
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -22,7 +14,10 @@ def drafter(kind: str, budget: int) -> Drafter:
 def test_every_count_is_that_of_ssd(temperature: float, noise: str, budget: int) -> None:
     spec = DecodeSpec(max_new_tokens=40, block_length=8, temperature=temperature, noise=noise)  # type: ignore[arg-type]
     target = ToyTarget(seed=5, drift=0.1)
-    ssd, freedave = (decode(target, drafter(k, budget), [1], spec=spec, seed=2) for k in ("ssd", "freedave"))
+    ssd, freedave = (
+        decode(target, ready(kind, target, [1], spec, 2, budget=budget), [1], spec=spec, seed=2)
+        for kind in ("ssd", "freedave")
+    )
     assert (freedave.output_ids, freedave.order) == (ssd.output_ids, ssd.order)
     assert freedave.counters == ssd.counters
     assert sum(ssd.counters.accepted) > 0

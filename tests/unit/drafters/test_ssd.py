@@ -1,23 +1,15 @@
 import pytest
 import torch
 
-from sweeps.spec import DecodeSpec
-from workers.decoding.rule import judge
-from workers.decoding.stale import Stale, stale_of
-from workers.decoding.state import BlockState, Commit
+from tests.toys import greedy_stale
+from workers.decoding.state import Commit
 from workers.drafters.ssd import SsdDrafter
 
 P = torch.tensor([[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8], [0.9, 0.05, 0.05]], dtype=torch.float64)
 
 
-def stale_of_p() -> tuple[Stale, BlockState]:
-    state = BlockState((9, 9, 9, 9), (0, 1, 2, 3))
-    verdict = judge(P.log(), None, state.open, DecodeSpec())
-    return stale_of(verdict, state, (), start=0, spec=DecodeSpec(), own_noise_RV=None), state.fill(verdict.commit)
-
-
 def test_chain_in_stale_confidence_order_with_stale_tokens() -> None:
-    stale, root = stale_of_p()
+    stale, root = greedy_stale(P)
     assert root.tokens == (9, 1, 9, 9)  # 0.9 twice: the lowest position is the known commit
     tree = SsdDrafter(8).propose(root, 1, stale)
     assert tree.commits[1:] == (Commit(3, 0), Commit(2, 2))  # the last position would fill the block
@@ -28,5 +20,5 @@ def test_chain_in_stale_confidence_order_with_stale_tokens() -> None:
 
 @pytest.mark.parametrize(("budget", "drafts"), [(1, 1), (2, 2), (3, 2)])
 def test_budget_and_full_states_bound_the_chain(budget: int, drafts: int) -> None:
-    stale, root = stale_of_p()
+    stale, root = greedy_stale(P)
     assert SsdDrafter(budget).propose(root, 1, stale).drafts == drafts
