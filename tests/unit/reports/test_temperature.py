@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from reports.charts import NEUTRAL, svg
 from reports.noise_modes import forwards_ratio
 from reports.sections.temperature import info
 from sweeps.merge import merge_all
@@ -170,3 +171,50 @@ def test_merging_keeps_what_was_seen() -> None:
     rows = merge_all(made.results[CELLS[0].cell_id])
     assert all(row.drawn is not None for row in rows[CELLS[0].cell_id].generations.values())
     assert math.isfinite(sum(d or 0.0 for d in rows[CELLS[0].cell_id].generations[0].drawn.distances))
+
+
+def test_panels_are_grey_from_where_the_answers_are_lost() -> None:
+    right = {0.0: True, 0.5: True, 2.0: False, 4.0: False}
+    lost = parts(section(lambda cell, row: replace(row, correct=right[cell.decode.temperature])), "chart")
+    assert lost[0].grey == (("tiny-arith: ssd", 2.0), ("tiny-arith: spot", 2.0))
+    assert lost[2].grey == (("tiny-arith", 2.0),)
+    kept = parts(section(lambda cell, row: replace(row, correct=True)), "chart")
+    assert [chart.grey for chart in kept] == [(), (), ()]
+    assert "Grey" in lost[0].title
+    assert "Grey" not in kept[0].title
+    backgrounds = [[f'fill="{NEUTRAL}"' in path for path in svg(chart).split("<path")] for chart in (lost[0], kept[0])]
+    assert [sum(found) for found in backgrounds] == [2, 0]  # one a panel
+
+
+def test_confidences_and_seeds_are_studied_apart_and_share_the_greedy_cells() -> None:
+    def as_sampled(cell):
+        return replace(cell, decode=replace(cell.decode, confidence="sampled"))
+
+    hot = [cell for cell in CELLS if cell.decode.temperature > 0]
+    cells = (*CELLS, *map(as_sampled, hot), *(replace(cell, seed=1) for cell in hot))
+    found = info(framed(sweep(cells, prompts=2, timed=0)))
+    assert found is not None
+    assert [group.title for group in found.groups] == [
+        "tiny-sdar, confidence top1, seed 0",
+        "tiny-sdar, confidence sampled, seed 0",
+        "tiny-sdar, confidence top1, seed 1",
+    ]
+    for group in found.groups:
+        table = [part for part in group.parts if part.kind == "table"][-1]
+        rows = [row for _, rows in table.groups for row in rows]
+        assert len(rows) == len(CELLS)
+        assert sum(row[2].text == "none drawn" for row in rows) == 3
+    told = [
+        " ".join(text for part in group.parts if part.kind == "lines" for _, text in part.lines)
+        for group in found.groups
+    ]
+    assert ["the bound is not guaranteed" in text for text in told] == [False, True, False]
+
+
+def test_rows_that_nobody_watched_leave_the_forwards_and_show_no_draws() -> None:
+    found = section(lambda cell, row: replace(row, drawn=None))
+    nfe, quality = parts(found, "chart")
+    assert len(nfe.points) == 2 * 3 * len(LEVELS)
+    assert {point.series for point in quality.points} == {"correct"}
+    table = parts(found, "table")[-1]
+    assert {row[8].text for _, rows in table.groups for row in rows} == {"n/a"}
