@@ -12,7 +12,7 @@ import numpy as np
 
 from sweeps.aggregate import CellResult
 from sweeps.cell import canonical_json
-from sweeps.merge import CellRows
+from sweeps.merge import NO_ROWS, CellRows
 from sweeps.records import Counters, GenerationRecord
 from sweeps.statistics import Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
 from sweeps.timings import TimedPrompt, resampled_medians, timed_prompt
@@ -96,11 +96,11 @@ def key(result: CellResult, option: Option) -> str:
 
 def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mapping[str, CellRows]) -> Pair | None:
     """The two cells compared; None without a prompt that both decoded."""
-    ours, theirs = rows[with_it.cell_id], rows[plain.cell_id]
+    ours, theirs = (rows.get(result.cell_id, NO_ROWS) for result in (with_it, plain))
     both = sorted(ours.generations.keys() & theirs.generations.keys())
     if not both:
         return None
-    baseline = rows.get(with_it.cell.baseline().cell_id)
+    baseline = rows.get(with_it.cell.baseline().cell_id, NO_ROWS)
     nfe = [(ours.generations[i].counters.nfe, theirs.generations[i].counters.nfe) for i in both]
     return Pair(
         option=option,
@@ -109,7 +109,7 @@ def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mappin
         nfe_with_it=sum(own for own, _ in nfe) / len(nfe),
         nfe_plain=sum(other for _, other in nfe) / len(nfe),
         nfe_ratio=ratio_of_sums([other for _, other in nfe], [own for own, _ in nfe]),
-        throughput_ratio=throughput_ratio(ours, theirs, baseline.generations if baseline else {}),
+        throughput_ratio=throughput_ratio(ours, theirs, baseline.generations),
         doubts=tuple(dict.fromkeys((*with_it.throughput.doubts, *plain.throughput.doubts))),
         rounds_with_it=a_round([ours.generations[i].counters for i in both]),
         rounds_plain=a_round([theirs.generations[i].counters for i in both]),

@@ -3,7 +3,7 @@
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, Part, SectionInfo, Table, Value
-from reports.text import DASH, count, number, visible
+from reports.text import DASH, count, number, percent, visible
 from sweeps.aggregate import CellResult
 from sweeps.identity import NEAR_TIE, Mismatch
 
@@ -21,6 +21,21 @@ HEADS = (
     Head(name="Class", number=False),
 )
 
+RATES = (
+    Head(name="Setting", number=False),
+    Head(name="Type", number=False, meaning="number type of the target"),
+    Head(name="Task", number=False),
+    Head(name="Method", number=False),
+    Head(name="D"),
+    Head(name="Compared", unit="prompts"),
+    Head(name="Identical", unit="prompts"),
+    Head(name="Identical", unit="%"),
+    Head(name="Near-ties", unit="prompts"),
+    Head(name="BUGs", unit="prompts"),
+    Head(name="Largest margin", unit="log-odds", meaning="of the first differing commits"),
+    Head(name="Made again", unit="verdicts/prompt", meaning="forwards of single states that verify_margin asked for"),
+)
+
 
 def info(frames: Frames) -> SectionInfo:
     """Mismatches, BUGs first, and alarms of contradicting counts."""
@@ -30,6 +45,11 @@ def info(frames: Frames) -> SectionInfo:
     pairs.sort(key=lambda pair: pair[1].verdict != "BUG")
     alarms = [(result, alarm) for result in frames.results for alarm in result.alarms]
     parts: list[Part] = []
+    if promised:
+        worst = sorted(promised, key=lambda result: (-result.identity.bugs, -result.identity.near_ties))
+        rates = tuple(rate(result, labels) for result in worst[:MOST_ROWS])
+        omitted = max(0, len(promised) - MOST_ROWS)
+        parts.append(Table(caption="Match rate by cell", heads=RATES, groups=(("", rates),), omitted=omitted))
     if pairs:
         rows = tuple(row(result, mismatch, labels) for result, mismatch in pairs[:MOST_ROWS])
         omitted = max(0, len(pairs) - MOST_ROWS)
@@ -58,6 +78,26 @@ def info(frames: Frames) -> SectionInfo:
     groups = (Group(title="", parts=tuple(parts)),) if parts else ()
     cuts = ("all mismatches are in report-data/prompts.csv (column verdict)",) if len(pairs) > MOST_ROWS else ()
     return SectionInfo(key="identity", title="Identity, checked", lead=lead, groups=groups, cuts=cuts)
+
+
+def rate(result: CellResult, labels: Labels) -> tuple[Value, ...]:
+    """How one cell's promise was kept."""
+    identity, cell_id = result.identity, result.cell_id
+    margins = [mismatch.margin for mismatch in identity.mismatches if mismatch.margin is not None]
+    return (
+        Value(labels.setting[cell_id]),
+        Value(result.cell.target.dtype),
+        Value(labels.task[cell_id]),
+        Value(labels.method[cell_id]),
+        Value(labels.budget(result.cell)),
+        Value(str(identity.n_checked)),
+        Value(str(identity.n_identical)),
+        Value(percent(identity.share).removesuffix(" %")),
+        Value(str(identity.near_ties), flag="warning" if identity.near_ties else ""),
+        Value(str(identity.bugs), flag="alarm" if identity.bugs else ""),
+        Value(margin(max(margins)) if margins else DASH),
+        Value(number(result.recomputes / result.n) if result.n else DASH),
+    )
 
 
 def row(result: CellResult, mismatch: Mismatch, labels: Labels) -> tuple[Value, ...]:
