@@ -143,17 +143,15 @@ TINY_LLADA = replace(
     name="tiny-llada",
     seed=3,
     family="llada",
-    words="line and space before",
+    words="space before, mark behind",
     kv_heads=4,
     warm_start=400,
     steps=400,
-    whole_steps=500,
+    whole_steps=600,
     whole_batch=64,
     behind=0.25,
 )
 
-TINY_DREAM = replace(
-    TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="line before, space behind", kv_heads=2
-)
+TINY_DREAM = replace(TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="mark and space behind", kv_heads=2)
 
 RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S, TINY_LLADA2, TINY_LLADA, TINY_DREAM)}

@@ -2,8 +2,8 @@
 
 Digits stay single tokens (with or without the space before them), so that every two-digit number is two tokens. Words
 are split off before merging, and merging goes on until each word of the examples is one token: phrasings of equal
-length in words are of equal length in tokens. What a word takes along (the space before or behind it, the line break)
-differs from model to model, so that their vocabularies do.
+length in words are of equal length in tokens. What a word takes along (the space before or behind it, a mark such
+as a comma) differs from model to model, and so do their vocabularies; with marks, phrasings differ in length by a few.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ SPECIALS = (BEGIN, END, MASK, USER, ASSISTANT)
 WORDS = {
     "space before": r" ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+",
     "space behind": r"\p{L}+ ?|\d ?|[^\s\p{L}\d]+ ?|\s+",
-    "line and space before": r"\n\s*\p{L}*| ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+",
-    "line before, space behind": r"\n\s*\p{L}* ?|\p{L}+ ?|\d ?|[^\s\p{L}\d]+ ?|\s+",
+    "space before, mark behind": r" ?\p{L}+[.,:;?!]?| ?\d[.,:;?!]?| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+",
+    "mark and space behind": r"\n\s*|\p{L}+[.,:;?!]* ?|\d[.,:;?!]* ?|[^\s\p{L}\d]+ ?|\s+",
 }
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}"

@@ -103,4 +103,4 @@ def test_shipping_writes_a_checkpoint_with_its_card(tmp_path: Path) -> None:
         assert row.nfe == row.commits / 2 > 0
         assert 0 <= row.leftmost <= 1
     readme = (tmp_path / "smoke" / "README.md").read_text()
-    assert "| tiny-code | 2 |" in readme
+    assert "| tiny-code | exact | 2 |" in readme
