@@ -50,6 +50,7 @@ def read(folder: Path) -> CheckpointConfig:
     file.only("use_qk_norm", True, absent=False)
     for field in ("use_bias", "use_qkv_bias"):
         file.only(field, False, absent=False)
+    file.only("norm_topk_prob", True)
     file.only("norm_head", False)
     file.only("use_sliding_window", False, None)
     heads, head_dim = file.whole("num_attention_heads"), file.whole("head_dim")

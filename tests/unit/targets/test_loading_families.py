@@ -50,6 +50,7 @@ UNSUPPORTED: list[tuple[str, str, Any]] = [
     ("llada2", "use_qk_norm", False),
     ("llada2", "use_qkv_bias", True),
     ("llada2", "norm_head", True),
+    ("llada2", "norm_topk_prob", False),
     ("llada2", "num_experts", 7),
     ("llada2", "topk_group", 5),
     ("llada2", "num_experts_per_tok", 9),
