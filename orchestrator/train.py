@@ -143,9 +143,13 @@ def train_order_command(
     """
     check_folder(out, TRACES, MODEL)
     cells = order_cells(request)
+    import torch  # not at import time
+
+    threads = torch.get_num_threads()
     with RunLock(RunDir(out)):
         collected = collect_all(pool, request, cells, out / TRACES, on_collect)
-        from workers.training.order import train_order  # torch: not before there is something to train on
+        torch.set_num_threads(threads)  # an inline pool decodes with others; weights depend on their number
+        from workers.training.order import train_order
 
         trained = train_order(
             paths_of(cells.learnt, collected, out / TRACES),

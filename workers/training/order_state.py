@@ -30,6 +30,7 @@ def write_state(
         "data_digest": data_digest,
         "step": step,
         "seconds": seconds,
+        "threads": torch.get_num_threads(),
         "trainee": trainee.state_dict(),
         "optimizer": optimizer.state_dict(),
         "sha256": contents(trainee, optimizer, step),
@@ -44,13 +45,16 @@ def read_state(
 ) -> tuple[int, float]:
     """Load a state file into trainee and optimizer; returns steps done and seconds spent (0 and 0.0 without a file).
 
+    From then on torch uses as many threads as before: with others the last bits of sums, and so the weights, differ.
     Raises ValueError when it belongs to another recipe or other traces, is damaged or cannot be read.
     """
     if not path.exists():
         return 0, 0.0
     try:
         state = torch.load(path, weights_only=True)
-        recorded, digest, step, seconds = (state[key] for key in ("recipe", "data_digest", "step", "seconds"))
+        recorded, digest, step, seconds, threads = (
+            state[key] for key in ("recipe", "data_digest", "step", "seconds", "threads")
+        )
         names = [name for name, value in asdict(recipe).items() if recorded.get(name) != value]
     except Exception as error:  # torch names no error type for files it cannot read
         raise damaged(path, error) from None
@@ -65,6 +69,7 @@ def read_state(
         optimizer.load_state_dict(state["optimizer"])
         if contents(trainee, optimizer, step) != state["sha256"]:
             raise ValueError("its tensors are not those that were written")
+        torch.set_num_threads(threads)
         return int(step), float(seconds)
     except Exception as error:  # nor for tensors that do not fit
         raise damaged(path, error) from None

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import torch
 
 from orchestrator.collect import CollectProgress
 from orchestrator.pool_inline import InlinePool
@@ -26,7 +27,9 @@ def request(checkpoint, **options) -> OrderRequest:
 @pytest.mark.slow
 def test_from_names_to_a_checkpoint_and_a_second_run_collects_nothing(checkpoint, tmp_path):
     wanted = request(checkpoint, tasks=("tiny-arith", "tiny-code"))
-    outcome = train_order_command(wanted, out=tmp_path, pool=InlinePool(), recipe=RECIPE)
+    threads = torch.get_num_threads()
+    outcome = train_order_command(wanted, out=tmp_path, pool=InlinePool(threads=threads + 1), recipe=RECIPE)
+    assert torch.get_num_threads() == outcome.trained.card.threads == threads  # not those it was decoded with
     assert outcome.traces == 2 * 2 * 3
     assert outcome.failures == ()
     facts = inspect_order_model(tmp_path / "model")
@@ -38,6 +41,7 @@ def test_from_names_to_a_checkpoint_and_a_second_run_collects_nothing(checkpoint
     assert {source["target_digest"] for source in card["sources"]} == {order_cells(wanted).learnt[0].target.digest}
 
     seen: list[CollectProgress] = []
+    (tmp_path / "state.pt").unlink()
     again = train_order_command(wanted, out=tmp_path, pool=InlinePool(), recipe=RECIPE, on_collect=seen.append)
     assert [(p.kept, p.done) for p in seen] == [(12, 0)]
     assert again.trained.digest == outcome.trained.digest

@@ -44,6 +44,16 @@ def test_what_was_written_comes_back(path):
     assert [p.name for p in path.parent.iterdir()] == ["state.pt"]
 
 
+def test_the_number_of_threads_comes_back_too(path):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        read(path)
+        assert torch.get_num_threads() == before
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_no_file_is_a_fresh_start(tmp_path):
     assert read(tmp_path / "none.pt")[0] == (0, 0.0)
 
@@ -65,6 +75,7 @@ DAMAGE = {
     "not a mapping": lambda path: torch.save([1, 2], path),
     "without a step": lambda path: change(path, lambda state: state.pop("step")),
     "another step": lambda path: change(path, lambda state: state.update(step=5)),
+    "threads that are none": lambda path: change(path, lambda state: state.update(threads=0)),
     "a time that is text": lambda path: change(path, lambda state: state.update(seconds="long")),
     "a recipe that is text": lambda path: change(path, lambda state: state.update(recipe="fast")),
     "a tensor less": lambda path: change(path, lambda state: state["trainee"].popitem()),
