@@ -29,7 +29,7 @@ class Balance:
     def step(self) -> None:
         """Move the biases by the last forward's loads."""
         for router, load_E in self.loads.items():
-            router.bias += self.rate * torch.sign(load_E.mean() - load_E)
+            router.bias.add_(torch.sign(load_E.mean() - load_E), alpha=self.rate)
 
     def uneven(self) -> float:
         """Largest load over the mean load, of the worst layer (1 is even)."""

@@ -90,8 +90,9 @@ def noisy_batch(
     full_BCk1 = torch.rand((size, copies, blocks, 1), generator=rng) < full_mask
     draw_BCkL = torch.rand((size, copies, blocks, block_length), generator=rng)
     masked_BCN = ((draw_BCkL < rate_BCk1) | full_BCk1).flatten(2) & answer_BN[:, None]
-    inputs_BCkL = torch.where(masked_BCN, mask_id, noisy_BN[:, None]).unflatten(2, (blocks, -1))
-    labels_BCkL = torch.where(masked_BCN, noisy_BN[:, None], -100).unflatten(2, (blocks, -1))
+    split = size, copies, blocks, block_length
+    inputs_BCkL = torch.where(masked_BCN, mask_id, noisy_BN[:, None]).view(split)
+    labels_BCkL = torch.where(masked_BCN, noisy_BN[:, None], -100).view(split)
     starts_k1 = torch.arange(start, length, block_length)[:, None]
     noisy_kW = starts_k1 + torch.arange(-shift, block_length)
     before_BCkw = ids_BS[:, noisy_kW[:, :shift]][:, None].expand(-1, copies, -1, -1)

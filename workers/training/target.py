@@ -6,15 +6,12 @@ one). Then blocks get their full width and random masks; whole-sequence targets 
 layers' matrices, AdamW for embedding, routers and vectors; products in bfloat16, weights and sums in float32.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import torch
 import torch.nn.functional as F  # noqa: N812  (its usual name)
 from torch import nn
@@ -36,6 +33,7 @@ from workers.training.block_diffusion import (
 )
 from workers.training.layouts import LAYOUTS
 from workers.training.target_recipes import TargetRecipe
+from workers.training.target_state import TrainingRun
 from workers.training.tiny_tokenizer import ASSISTANT, BEGIN, END, MASK, USER, train_tokenizer
 from workers.training.whole_sequence import whole_batch
 
@@ -83,7 +81,7 @@ def train_target(
     torch.manual_seed(recipe.seed)
     body = Body(recipe.shape(len(tokenizer)))
     initialise(body)
-    run = _Run(recipe, body)
+    run = TrainingRun(recipe, body)
     if resume and resume.exists():
         run.restore(resume)
     balance, total = Balance(body, recipe.balance_rate), sum(steps for _, steps in recipe.phases)
@@ -196,66 +194,3 @@ def encoded(
         told = raw.encode_batch([answer for _, answer in part])
         for question, answer in zip(asked, told, strict=True):
             yield question.ids, answer.ids
-
-
-def same_recipe(stored: str, recipe: TargetRecipe) -> bool:
-    """Whether a stored recipe is this one; fields that it lacks have their default."""
-    try:
-        return msgspec.json.decode(stored, type=TargetRecipe) == recipe
-    except (msgspec.ValidationError, msgspec.DecodeError, ValueError):
-        return False
-
-
-class _Run:
-    """What a training run changes: weights, optimizers, step, recent losses, time. Its file is replaced at once."""
-
-    def __init__(self, recipe: TargetRecipe, body: Body) -> None:
-        self.recipe, self.body = recipe, body
-        self.step, self.seconds = 0, 0.0
-        self.losses: list[float] = []
-        self.fresh_optimizers()
-
-    def fresh_optimizers(self) -> None:
-        """Optimizers without history: at the start, and when the objective changes."""
-        apart = ("embed", "router")
-        matrices, others = [], []
-        for name, weight in self.body.named_parameters():
-            is_matrix = weight.dim() == 2 and not any(word in name for word in apart)
-            (matrices if is_matrix else others).append(weight)
-        muon = torch.optim.Muon(
-            matrices, lr=self.recipe.muon_rate, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
-        )
-        adam = torch.optim.AdamW(others, lr=self.recipe.adam_rate, betas=(0.9, 0.95), weight_decay=0.0)
-        self.optimizers: tuple[torch.optim.Optimizer, ...] = (muon, adam)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["base_rate"] = group["lr"]
-
-    def save(self, path: Path) -> None:
-        state = {
-            "recipe": json.dumps(asdict(self.recipe)),
-            "step": self.step,
-            "seconds": self.seconds,
-            "losses": self.losses,
-            "body": self.body.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-        }
-        partial = path.with_name(path.name + ".part")
-        torch.save(state, partial)
-        partial.replace(path)
-
-    def restore(self, path: Path) -> None:
-        try:
-            state: dict[str, Any] = torch.load(path, weights_only=True)
-            recipe, step, seconds, losses = (state[key] for key in ("recipe", "step", "seconds", "losses"))
-        except Exception as error:  # torch names no error type for files it cannot read
-            raise ValueError(f"training state {path}: unreadable ({error}); delete it to start again") from None
-        if not same_recipe(recipe, self.recipe):
-            raise ValueError(
-                f"{path}: the saved state belongs to another recipe than {self.recipe.name}; "
-                "delete it to start again, or choose another --out"
-            )
-        self.step, self.seconds, self.losses = step, seconds, losses
-        self.body.load_state_dict(state["body"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)

@@ -16,9 +16,10 @@ from workers.targets.layers import Body, block_causal, dense_attention
 from workers.targets.load import load_target
 from workers.training.balance import Balance
 from workers.training.layouts import LAYOUTS
-from workers.training.target import Progress, examples, rate_scale, same_recipe, train_target
+from workers.training.target import Progress, examples, rate_scale, train_target
 from workers.training.target_recipes import RECIPES, TINY_DREAM, TINY_LLADA, TINY_LLADA2, TINY_SDAR, TargetRecipe
 from workers.training.target_ship import export, ship_target
+from workers.training.target_state import same_recipe
 from workers.training.tiny_tokenizer import WORDS, train_tokenizer
 
 SMALL = {
