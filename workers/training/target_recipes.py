@@ -152,6 +152,14 @@ TINY_LLADA = replace(
     behind=0.25,
 )
 
-TINY_DREAM = replace(TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="mark and space behind", kv_heads=2)
+TINY_DREAM = replace(  # more of the second phase: the first one never asks masks
+    TINY_LLADA,
+    name="tiny-dream",
+    seed=4,
+    family="dream",
+    words="mark and space behind",
+    kv_heads=2,
+    steps=600,
+)
 
 RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S, TINY_LLADA2, TINY_LLADA, TINY_DREAM)}
