@@ -10,14 +10,14 @@ from typing import Literal
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, Level, Lines, SectionInfo, Table, Value
-from reports.text import DASH, TIMES, count, interval, number
+from reports.text import TIMES, count, interval, number
 from sweeps.aggregate import CellResult
 from sweeps.pairs import Pair, pairs_of
 from sweeps.statistics import Estimate
 
 MOST_ROWS = 400
 ARROW = "\u2192"
-Side = Literal["better", "worse", "no difference", "doubtful", ""]
+Side = Literal["better", "worse", "no difference", ""]
 
 HEADS = (
     Head(name="Task", number=False),
@@ -28,14 +28,17 @@ HEADS = (
     Head(name="NFE", unit=f"plain {ARROW} with", meaning="forwards a prompt"),
     Head(name="NFE ratio", unit=TIMES, meaning="plain forwards over those with the option, paired by prompt"),
     Head(name="Throughput ratio", unit=TIMES, meaning="with the option over plain, each as a multiple of draft-free"),
-    Head(name="Drafted", unit=f"states/round, plain {ARROW} with"),
-    Head(name="Accepted", unit=f"states/round, plain {ARROW} with"),
-    Head(name="Merged", unit="orders/round", meaning="orders that led to a draft already found"),
-    Head(name="Trimmed", unit="states/round", meaning="drafts found and not verified"),
-    Head(name="Made again", unit="verdicts/round", meaning="forwards of a single state, in NFE as well"),
     Head(name="Identical", unit=f"plain {ARROW} with", meaning="prompts equal to draft-free, of those compared"),
-    Head(name="Forwards", number=False),
-    Head(name="Throughput", number=False),
+)
+COUNTS = (
+    *HEADS[:4],
+    Head(name="Drafted", unit=f"plain {ARROW} with", meaning="draft states verified a round"),
+    Head(name="Accepted", unit=f"plain {ARROW} with", meaning="draft states on the walk a round"),
+    Head(name="Merged", unit=f"plain {ARROW} with", meaning="orders a round that led to a draft already found"),
+    Head(name="Trimmed", unit=f"plain {ARROW} with", meaning="drafts a round that were found and not verified"),
+    Head(
+        name="Made again", unit=f"plain {ARROW} with", meaning="verdicts a round that took a forward more, in NFE too"
+    ),
 )
 
 
@@ -54,22 +57,23 @@ def info(frames: Frames) -> SectionInfo | None:
         settings: dict[str, list[Pair]] = defaultdict(list)
         for pair in of_option:
             settings[labels.setting[pair.with_it.cell_id]].append(pair)
-        tables = tuple(
-            Table(
-                caption=f"{what.capitalize()}: {setting}",
-                heads=HEADS,
-                groups=(("", tuple(row(pair, labels) for pair in of_setting)),),
+        for setting, of_setting in settings.items():
+            title = f"{what.capitalize()}: {setting}"
+            rows = tuple(row(pair, labels) for pair in of_setting)
+            counts = tuple(counts_row(pair, labels) for pair in of_setting)
+            parts = (
+                Table(caption=title, heads=HEADS, groups=(("", rows),)),
+                Table(caption=f"{title}, counts a round", heads=COUNTS, groups=(("", counts),)),
             )
-            for setting, of_setting in settings.items()
-        )
-        groups.append(Group(title=what.capitalize(), parts=tables))
+            groups.append(Group(title=title, parts=parts))
     more = len(pairs) - MOST_ROWS
     return SectionInfo(
         key="beyond",
         title="Options, one at a time",
         lead="Each pair of cells is equal but for one option. Ratios above 1 speak for the option; ranges are 95 % "
-        "intervals over the same prompts, and a difference counts only where 1 is outside. State merging, "
-        "cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate and does not count.",
+        "intervals over the same prompts; a difference counts only where 1 is outside (\u2713 better, \u2717 worse). "
+        "State merging, cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate and "
+        "does not count.",
         groups=tuple(groups),
         cuts=(f"{count(more, 'more pair')}: their cells are in report-data/cells.csv",) if more > 0 else (),
     )
@@ -115,48 +119,54 @@ def side_of(ratio: Estimate) -> Side:
     return "worse" if ratio.high is not None and ratio.high < 1 else "no difference"
 
 
-def row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
-    """One pair."""
+def named(pair: Pair, labels: Labels) -> tuple[Value, ...]:
+    """What is compared."""
     own, plain = pair.with_it, pair.plain
-    ours, theirs = pair.rounds_with_it, pair.rounds_plain
     return (
         Value(labels.task[own.cell_id]),
         Value(labels.method[own.cell_id]),
         Value(labels.method[plain.cell_id]),
         Value(labels.budget(own.cell)),
-        Value(str(pair.nfe_ratio.n)),
-        Value(f"{number(pair.nfe_plain, 1)} {ARROW} {number(pair.nfe_with_it, 1)}"),
-        Value(number(pair.nfe_ratio.value), interval(pair.nfe_ratio)),
-        throughput(pair),
-        Value(f"{number(theirs.drafted)} {ARROW} {number(ours.drafted)}"),
-        Value(f"{number(theirs.accepted)} {ARROW} {number(ours.accepted)}"),
-        Value(number(ours.merged)),
-        Value(number(ours.trimmed)),
-        Value(number(ours.recomputed)),
-        Value(f"{identical(pair.plain)} {ARROW} {identical(pair.with_it)}"),
-        word(side_of(pair.nfe_ratio), "fewer", "more"),
-        word("doubtful" if pair.doubts else side_of(pair.throughput_ratio), "higher", "lower"),
     )
 
 
-def throughput(pair: Pair) -> Value:
-    """The throughput ratio, marked where a timing of either cell failed a gate."""
-    ratio = pair.throughput_ratio
-    if pair.doubts and ratio.value is not None:
-        return Value(f"{number(ratio.value)} \u2020", interval(ratio), flag="warning")
-    return Value(number(ratio.value), interval(ratio))
+def row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
+    """The ratios of one pair."""
+    return (
+        *named(pair, labels),
+        Value(str(pair.nfe_ratio.n)),
+        change(pair.nfe_plain, pair.nfe_with_it, 1),
+        ratio(pair.nfe_ratio),
+        ratio(pair.throughput_ratio, doubtful=bool(pair.doubts)),
+        Value(f"{identical(pair.plain)} {ARROW} {identical(pair.with_it)}"),
+    )
+
+
+def counts_row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
+    """The counts of one pair."""
+    fields = ("drafted", "accepted", "merged", "trimmed", "recomputed")
+    counts = (change(getattr(pair.rounds_plain, name), getattr(pair.rounds_with_it, name)) for name in fields)
+    return (*named(pair, labels), *counts)
+
+
+def change(plain: float, with_it: float, digits: int = 2) -> Value:
+    """A number without the option and with it."""
+    return Value(f"{number(plain, digits)} {ARROW} {number(with_it, digits)}")
+
+
+def ratio(estimate: Estimate, *, doubtful: bool = False) -> Value:
+    """A ratio with its interval, marked by the side it takes."""
+    text, side = number(estimate.value), side_of(estimate)
+    if doubtful and estimate.value is not None:
+        return Value(f"{text} \u2020", interval(estimate), flag="warning")
+    if side == "better":
+        return Value(f"{text} \u2713", interval(estimate), flag="good")
+    if side == "worse":
+        return Value(f"{text} \u2717", interval(estimate), flag="warning")
+    return Value(text, interval(estimate))
 
 
 def identical(result: CellResult) -> str:
     """Prompts equal to draft-free."""
     identity = result.identity
     return f"{identity.n_identical}/{identity.n_checked}"
-
-
-def word(side: Side, good: str, bad: str) -> Value:
-    """A side in words, coloured."""
-    if side == "better":
-        return Value(f"{good} \u2713", flag="good")
-    if side == "worse":
-        return Value(f"{bad} \u2717", flag="warning")
-    return Value("\u2020" if side == "doubtful" else "same" if side == "no difference" else DASH)

@@ -28,12 +28,17 @@ def test_without_two_cells_that_differ_in_one_option_there_is_no_section():
 
 
 def test_each_option_has_its_verdict_and_a_table_of_its_pairs():
-    section = info(framed(sweep((BASE, SPOT, COST, UNMERGED), prompts=6)))
-    assert [group.title for group in section.groups] == ["Which help", "State merging", "Cost-aware budget"]
+    section, setting = info(framed(sweep((BASE, SPOT, COST, UNMERGED), prompts=6))), "tiny-sdar, T = 0"
+    assert [group.title for group in section.groups] == [
+        "Which help",
+        "State merging: " + setting,
+        "Cost-aware budget: " + setting,
+    ]
     merging, cost = (group.parts[0].groups[0][1] for group in section.groups[1:])
     assert [row[1].text for row in merging] == ["spot"]
     assert [row[2].text for row in merging] == ["apart"]
     assert [(row[1].text, row[2].text, row[3].text, row[4].text) for row in cost] == [("by-cost", "spot", "8", "6")]
+    assert [part.caption.rpartition(", ")[2] for part in section.groups[1].parts] == ["T = 0", "counts a round"]
     said = [text for _, text in section.groups[0].parts[0].lines]
     assert len(said) == 4
     assert all("of 1 comparison;" in text for text in said)
@@ -65,4 +70,3 @@ def test_timings_that_failed_a_gate_are_marked_and_not_counted():
     assert lines[1] == "Cost-aware budget, throughput: 1 timing of 1 failed a gate and is not counted."
     (row,) = section.groups[1].parts[0].groups[0][1]
     assert row[7].text.endswith(" \u2020")
-    assert row[-1].text == "\u2020"
