@@ -9,6 +9,7 @@ import pytest
 from workers.catalog import TARGETS, ZOO, resolve
 from workers.models.facts import inspect_order_model
 from workers.targets.inspect import inspect_checkpoint
+from workers.training.order_card import read_card
 from workers.training.order_recipe import OrderRecipe
 from workers.training.target_recipes import RECIPES, TargetRecipe
 
@@ -35,14 +36,13 @@ def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_drafter_is_the_one_its_card_describes(name: str) -> None:
     folder = Path(TARGETS[name].artifacts["order_model"])
-    card, facts = json.loads((folder / "card.json").read_text(encoding="utf-8")), inspect_order_model(folder)
-    assert card["digest"] == facts.digest
-    assert card["target_digest"] == inspect_checkpoint(ZOO / name).weight_digest
-    assert msgspec.convert(card["recipe"], OrderRecipe, strict=True) == OrderRecipe()
-    depths = {row["depth"]: row for row in card["accuracy"] if not row["task"]}
+    card, facts = read_card(folder), inspect_order_model(folder)
+    assert card.digest == facts.digest
+    assert set(card.targets.values()) == {inspect_checkpoint(ZOO / name).weight_digest}
+    assert card.recipe == OrderRecipe()
     for depth in (1, 2, 3, 4):
-        wrong, stale_wrong = (1 - depths[depth][who]["value"] for who in ("order_model", "stale_confidence"))
-        assert wrong <= 0.75 * stale_wrong
+        row = card.totals()[depth]
+        assert 1 - row.order_model.value <= 0.75 * (1 - row.stale_confidence.value)
 
 
 def test_the_zoo_is_small() -> None:
