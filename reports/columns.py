@@ -69,6 +69,7 @@ CELL_COLUMNS = (
     ),
     Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
     Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
+    Column("cache", "text", "", "kind of key/value cache of the target", "cell.target.cache"),
     Column("n_expected", "int", "prompts", "prompts asked for", "n_expected"),
     Column("n", "int", "prompts", "prompts decoded; only these enter means", "n"),
     Column("n_failed", "int", "prompts", "prompts that failed", "n_failed"),

@@ -63,6 +63,7 @@ def setting_facts(cell: Cell) -> dict[str, str]:
         "block ": str(decode.block_length),
         "stop ": "ignored" if decode.ignore_eos else "honoured",
         "dtype ": cell.target.dtype,
+        "cache ": cell.target.cache,
         "revision ": cell.target.revision,
     }
 

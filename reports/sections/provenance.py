@@ -88,7 +88,8 @@ def digests(frames: Frames) -> list[tuple[str, str]]:
         cell = result.cell
         target, task, drafter = cell.target, cell.task, cell.drafter
         where = f" at {target.path or target.name}" if target.path else ""
-        rows[f"Target {target.name}"] = f"weights {target.digest}, {target.dtype}{where} {target.revision}".strip()
+        kind = f"{target.dtype}, {target.cache} cache" if target.cache else target.dtype
+        rows[f"Target {target.name}"] = f"weights {target.digest}, {kind}{where} {target.revision}".strip()
         rows[f"Task {task.name}"] = f"data {task.digest}"
         if drafter.digest:
             rows[f"Drafter {drafter.name}"] = f"checkpoint {drafter.digest}"
