@@ -100,7 +100,9 @@ def grid(
         if temperature == 0 and noise != noises[0]:
             continue
         base = Cell(
-            target=TargetSpec(name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR", cache="exact"),
+            target=TargetSpec(
+                name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR", cache="exact"
+            ),
             task=TaskSpec(name=task + mark, kind=task, digest=task),
             decode=DecodeSpec(temperature=temperature, noise=noise, block_length=BLOCK),
             drafter=NO_DRAFTER,
