@@ -23,12 +23,14 @@ class Column:
     path: str
 
     def read(self, row: object) -> Any:
-        """The value for `row`. Texts in a tuple become one (none: None)."""
+        """The value for `row`. Texts in a tuple become one (none: None), and a setting without a text has none."""
         value: Any = row
         for name in self.path.split("."):
             if value is None:
                 return None
             value = value[int(name)] if name.isdigit() else getattr(value, name)
+        if value == "" and self.path.startswith("cell."):
+            return None
         return ("; ".join(value) or None) if isinstance(value, tuple) else value
 
 
