@@ -10,6 +10,7 @@ from sweeps.draws import bound_holds_for
 from sweeps.statistics import Estimate
 
 DRAFT_FREE, BOUND, ARGMAX, CORRECT = "draft-free", "bound for coupled", "argmax drawn", "correct"
+MOST_PANELS = 12  # more are too small to read and make the page heavy
 SERIES = (DRAFT_FREE, "coupled", "independent", BOUND, ARGMAX, CORRECT)
 
 
@@ -31,9 +32,13 @@ def charts(title: str, results: list[CellResult], labels: Labels) -> tuple[Chart
 
 def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, float]) -> Chart:
     """A picture over temperature; a series looks the same in all of them, a panel is grey where answers are lost."""
+    panels = list(dict.fromkeys(point.facet for point in points))
+    points = tuple(point for point in points if point.facet in panels[:MOST_PANELS])
     levels = {(point.facet, point.x) for point in points}
+    notes = ["Grey: at most half of the right answers are left."] if grey else []
+    notes += [f"{len(panels) - MOST_PANELS} more panels: see the table."] if len(panels) > MOST_PANELS else []
     return Chart(
-        title=f"{title}. Grey: at most half of the right answers are left." if grey else title,
+        title=". ".join((title, *notes[:1])) + "".join(f" {note}" for note in notes[1:]),
         x="temperature",
         y=y,
         points=points,

@@ -10,7 +10,7 @@ from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 from sweeps.statistics import Estimate
 
-MOST_ROWS = 400
+MOST_ROWS = 200
 
 HEADS = (
     Head(name="Method", number=False),
