@@ -104,9 +104,7 @@ def decode_prompts(
             own_seed = sample_seed(seed, decoded.prompt_id)
             future = partial(future_of, target, ids, spec=spec, seed=own_seed)
             margin = drafter_spec.verify_margin
-            generation = decode(
-                target, told(drafter, future), ids, spec=spec, seed=own_seed, verify_margin=margin
-            )
+            generation = decode(target, told(drafter, future), ids, spec=spec, seed=own_seed, verify_margin=margin)
             text = target.decode(generation.output_ids[: generation.tokens_kept])
             grid = grid_of(target, ids, generation, spec.block_length)
             yield replace(decoded, generation=generation, text=text, grid=grid)

@@ -12,13 +12,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from sweeps.cell import digest_of
-from sweeps.store import atomic_write
 from workers.catalog import ZOO
+from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT, VERSION, NOUN = "spot-cost-curve", 1, "cost curve"
 
@@ -138,12 +134,6 @@ def between(places: list[int], values: list[float], place: int) -> float:
     return values[left] + share * (values[right] - values[left])
 
 
-def require(condition: bool, message: str) -> None:
-    """Raise ValueError with `message` unless `condition` holds."""
-    if not condition:
-        raise ValueError(message)
-
-
 def find_cost_curve(cost: str) -> Path:
     """The file that `cost` stands for: a path, or a name of the zoo's costs. Raises ValueError when it is neither."""
     for path in (Path(cost).expanduser(), ZOO / "costs" / f"{cost}.json"):
@@ -155,22 +145,8 @@ def find_cost_curve(cost: str) -> Path:
 
 def read_cost_curve(file: Path) -> CostCurve:
     """The curve in a file. Raises ValueError when it is foreign, altered or contradicts itself."""
-    where = f"{NOUN} {file}"
-    try:
-        raw = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{where}: not a JSON object ({error})") from None
-    if raw.get("format") != FORMAT:
-        raise ValueError(f"{where}: format is {raw.get('format')!r}: allowed is {FORMAT!r}")
-    if raw.get("version") != VERSION:
-        raise ValueError(f"{where}: version is {raw.get('version')!r}: allowed is {VERSION} (measure it again)")
-    digest = content_digest(raw)
-    if digest != raw.get("digest"):
-        raise ValueError(f"{where}: digest is {digest[:12]}, the file says {str(raw.get('digest'))[:12]!r}: altered")
-    try:
-        return msgspec.convert(raw, type=CostCurve, strict=True)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{where}: {error}") from None
+    what = f"{NOUN} {file}"
+    return read_sealed(file, CostCurve, what=what, format=FORMAT, version=VERSION, again="measure it again")
 
 
 def inspect_cost_curve(cost: str) -> CostCurveFacts:
@@ -181,18 +157,4 @@ def inspect_cost_curve(cost: str) -> CostCurveFacts:
 
 def write_cost_curve(file: Path, curve: CostCurve) -> str:
     """Write a curve with its digest, one measured point a line, wholly or not at all; returns the digest."""
-    raw = msgspec.to_builtins(curve)
-    raw["digest"] = content_digest(raw)
-    lines = []
-    for name, value in raw.items():
-        text = msgspec.json.encode(value).decode()
-        if isinstance(value, list | tuple) and value:
-            text = "[\n    " + ",\n    ".join(msgspec.json.encode(item).decode() for item in value) + "\n  ]"
-        lines.append(f'  "{name}": {text}')
-    atomic_write(file, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
-    return str(raw["digest"])
-
-
-def content_digest(raw: dict[str, Any]) -> str:
-    """sha256 (hex) over all fields but the digest."""
-    return digest_of({name: value for name, value in raw.items() if name != "digest"})
+    return write_sealed(file, curve)

@@ -8,14 +8,10 @@ where its counts come from, and a digest over all of it. Planning reads it, so t
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from sweeps.cell import digest_of
 from sweeps.spec import MAX_BLOCK, MAX_BUDGET
-from sweeps.store import atomic_write
 from workers.models.named import find_artifact
+from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT = "spot-draft-graph"
 VERSION = 1
@@ -128,12 +124,6 @@ class DraftGraphFacts:
     budget_max: int
 
 
-def require(condition: bool, message: str) -> None:
-    """Raise ValueError with `message` unless `condition` holds."""
-    if not condition:
-        raise ValueError(message)
-
-
 def parents_of(node: Pairs) -> set[Pairs]:
     """Every set with one pair less, whether or not it is in a graph."""
     return {node - {pair} for pair in node}
@@ -146,38 +136,13 @@ def find_draft_graph(checkpoint: str) -> Path:
 
 def read_draft_graph(folder: Path) -> DraftGraph:
     """The graph in a directory. Raises ValueError when it is missing, foreign, altered or contradicts itself."""
-    where, file = f"{NOUN} {folder}", folder / GRAPH_FILE
-    if not file.is_file():
-        raise ValueError(f"{where}: {GRAPH_FILE} is missing")
-    try:
-        raw = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{where}: {GRAPH_FILE} is not a JSON object ({error})") from None
-    if raw.get("format") != FORMAT:
-        raise ValueError(f"{where}: format is {raw.get('format')!r}: allowed is {FORMAT!r}")
-    if raw.get("version") != VERSION:
-        raise ValueError(f"{where}: version is {raw.get('version')!r}: allowed is {VERSION} (calibrate it again)")
-    digest = content_digest(raw)
-    if digest != raw.get("digest"):
-        raise ValueError(f"{where}: digest is {digest[:12]}, its {GRAPH_FILE} says {str(raw.get('digest'))[:12]!r}")
-    try:
-        return msgspec.convert(raw, type=DraftGraph, strict=True)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{where}: {GRAPH_FILE}: {error}") from None
+    what, file = f"{NOUN} {folder}", folder / GRAPH_FILE
+    return read_sealed(file, DraftGraph, what=what, format=FORMAT, version=VERSION, again="calibrate it again")
 
 
 def write_draft_graph(folder: Path, graph: DraftGraph) -> str:
     """Write a graph with its digest, at once or not at all; returns the digest. Equal graphs give equal bytes."""
-    raw = msgspec.to_builtins(graph)
-    raw["digest"] = content_digest(raw)
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / GRAPH_FILE, "".join(_lines(raw)).encode())
-    return str(raw["digest"])
-
-
-def content_digest(raw: dict[str, Any]) -> str:
-    """sha256 (hex) over all fields but the digest."""
-    return digest_of({name: value for name, value in raw.items() if name != "digest"})
+    return write_sealed(folder / GRAPH_FILE, graph)
 
 
 def inspect(checkpoint: str) -> DraftGraphFacts:
@@ -188,14 +153,3 @@ def inspect(checkpoint: str) -> DraftGraphFacts:
     path = find_draft_graph(checkpoint)
     graph = read_draft_graph(path)
     return DraftGraphFacts(path=path, digest=graph.digest, block_length=graph.block_length, budget_max=graph.budget_max)
-
-
-def _lines(raw: dict[str, Any]) -> list[str]:
-    """JSON with one field a line, and one node a line: a changed graph shows as a readable difference."""
-    fields = []
-    for name, value in raw.items():
-        text = msgspec.json.encode(value).decode()
-        if isinstance(value, list | tuple) and value:
-            text = "[\n    " + ",\n    ".join(msgspec.json.encode(item).decode() for item in value) + "\n  ]"
-        fields.append(f'  "{name}": {text}')
-    return ["{\n", ",\n".join(fields), "\n}\n"]

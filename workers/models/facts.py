@@ -8,12 +8,12 @@ decide what they compute.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from sweeps.cell import canonical_json
 from workers.models.named import find_artifact
+from workers.models.sealed import read_versioned
 
 FORMAT = "spot-order-model"
 VERSION = 1
@@ -60,20 +60,8 @@ def read_config(path: Path) -> OrderConfig:
     for name in (CONFIG_FILE, WEIGHTS_FILE):
         if not (path / name).is_file():
             raise ValueError(f"order model {path}: {name} is missing")
-    try:
-        raw = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise ValueError(f"order model {path}: {CONFIG_FILE} is not a JSON object ({error})") from None
-    if raw.get("format") != FORMAT:
-        raise ValueError(f"order model {path}: format is {raw.get('format')!r}: allowed is {FORMAT!r}")
-    if raw.get("version") != VERSION:
-        raise ValueError(
-            f"order model {path}: version is {raw.get('version')!r}: allowed is {VERSION} (train it again)"
-        )
-    try:
-        return msgspec.convert(raw, type=OrderConfig, strict=True)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"order model {path}: {CONFIG_FILE}: {error}") from None
+    what = f"order model {path}"
+    return read_versioned(file, OrderConfig, what=what, format=FORMAT, version=VERSION, again="train it again")
 
 
 def digest_of(config: OrderConfig, weights: bytes) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from workers.models.cost_curve import content_digest, read_cost_curve, write_cost_curve
+from workers.models.cost_curve import read_cost_curve, write_cost_curve
+from workers.models.sealed import content_digest
 from workers.targets.inspect import inspect_checkpoint
 
 Spot = Callable[..., Any]

@@ -64,7 +64,7 @@ def test_written_and_read_back_it_is_the_same_and_equal_curves_give_equal_bytes(
     [
         ({"format": "other"}, "format is 'other': allowed is 'spot-cost-curve'"),
         ({"version": 9}, r"version is 9: allowed is 1 \(measure it again\)"),
-        ({"threads": 2}, "the file says .*: altered"),
+        ({"threads": 2}, "its curve.json says .*: altered"),
     ],
 )
 def test_foreign_and_altered_files_are_refused_by_name(tmp_path: Path, change: dict[str, object], message: str) -> None:
