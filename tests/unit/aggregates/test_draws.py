@@ -41,7 +41,8 @@ def test_an_interval_is_over_prompts_and_ends_at_one() -> None:
     assert many.agreement.low is not None
     assert many.agreement.high is not None
     assert many.agreement.low < 0.75 < many.agreement.high <= 1.0
-    equal = draw_stats([row(index, ONE) for index in range(8)])  # prompts alike: no spread, however commits differ
+    assert draw_stats([row(index, ONE) for index in range(8)]).agreement.low is None  # a few prompts, all alike
+    equal = draw_stats([row(index, ONE) for index in range(30)])  # many alike: no spread, however commits differ
     assert equal.agreement.low == pytest.approx(2 / 3)
     assert equal.agreement.high == pytest.approx(2 / 3)
 

@@ -111,8 +111,7 @@ def test_forwards_are_compared_over_the_prompts_that_both_decoded() -> None:
     assert (pair.nfe_plain, pair.nfe_with_it) == (24.0, 20.0)
     assert pair.nfe_ratio.value == pytest.approx(48 / 40)
     assert pair.nfe_ratio.n == 2
-    assert pair.nfe_ratio.low == pytest.approx(1.2), "1.2 on either prompt: no resample says anything else"
-    assert pair.nfe_ratio.high == pytest.approx(1.2)
+    assert pair.nfe_ratio.low is pair.nfe_ratio.high is None, "two prompts that agree are no certainty"
 
 
 def test_throughputs_are_compared_as_multiples_of_draft_free() -> None:
@@ -120,7 +119,7 @@ def test_throughputs_are_compared_as_multiples_of_draft_free() -> None:
     pair = paired()
     assert pair.throughput_ratio.value == pytest.approx((16 / 5) / (20 / 8))
     assert pair.throughput_ratio.n == 2
-    assert pair.throughput_ratio.low < pair.throughput_ratio.value < pair.throughput_ratio.high
+    assert pair.throughput_ratio.low is None
     assert pair.doubts == ("2 prompts, fewer than 3",)
 
 

@@ -38,7 +38,7 @@ def test_rates_are_tokens_over_summed_medians():
 
 
 def test_a_variant_twice_as_fast_everywhere_has_ratio_two_and_no_doubt_about_it():
-    timings = {i: record(i, (1.0 + i,) * 3, (2.0 + 2 * i,) * 3) for i in range(4)}
+    timings = {i: record(i, (1.0 + i,) * 3, (2.0 + 2 * i,) * 3) for i in range(30)}
     ratio = throughput(timings, {}).ratio
     assert (ratio.value, ratio.low, ratio.high) == (2.0, pytest.approx(2.0), pytest.approx(2.0))
 
@@ -78,11 +78,11 @@ def test_pooled_cv_is_the_root_mean_square_of_each_prompts():
 
 
 def test_noise_of_repeats_widens_the_interval():
-    calm = {i: record(i, (1.0, 1.0, 1.0), (2.0, 2.0, 2.0)) for i in range(5)}
-    noisy = {i: record(i, (0.8, 1.0, 1.2), (1.7, 2.0, 2.3)) for i in range(5)}
+    calm = {i: record(i, (1.0, 1.0, 1.0), (2.0, 2.0, 2.0)) for i in range(30)}
+    noisy = {i: record(i, (0.8, 1.0, 1.2), (1.7, 2.0, 2.3)) for i in range(30)}
     quiet, loud = throughput(calm, {}).ratio, throughput(noisy, {}).ratio
     assert quiet.high - quiet.low < 1e-12
-    assert loud.high - loud.low > 0.1
+    assert loud.high - loud.low > 0.04
     assert loud.value == quiet.value == 2.0
 
 

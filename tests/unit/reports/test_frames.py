@@ -64,10 +64,17 @@ def studied():
     return aggregate_all(made.jobs, made.rows())[2]
 
 
+@pytest.fixture(scope="module")
+def drawn():
+    """A sweep whose cells have failures, mismatches, doubts, and enough prompts of every kind for intervals."""
+    faults = Faults(failed=1, missing=1, near_ties=1, bugs=1, noisy=True)
+    return sweep(grid(tasks=("a",), budgets=(8,), temperatures=(1.0,)), timed=4, faults=faults)
+
+
 @pytest.mark.parametrize("column", CELL_COLUMNS, ids=lambda column: column.name)
-def test_every_cell_column_reads_a_full_and_an_empty_result(column, faulty, studied):
-    rows = faulty.rows()
-    job = faulty.jobs[3]  # with failures, mismatches and doubts
+def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studied):
+    rows = drawn.rows()
+    job = drawn.jobs[3]
     full = aggregate(job, rows[job.cell_id], rows[job.cell.baseline().cell_id])
     full = replace(full, study=studied.study)
     drafter = replace(full.cell.drafter, cost_digest="c" * 64)

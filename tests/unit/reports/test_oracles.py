@@ -101,14 +101,14 @@ def duel_sentence(position, token):
 
 
 def test_the_sentence_says_who_needs_fewer_forwards():
-    level, text = duel_sentence((20, 21, 22, 21), (40, 42, 44, 42))
+    level, text = duel_sentence((20, 21, 22, 21), (40, 42, 45, 41))
     assert level == "note"
     assert text.startswith(
         "The position oracle needs 2.00 times fewer forwards than the token oracle (D = 8, 4 prompts"
     )
     assert "commit order is what should be predicted" in text
     assert text.endswith("in 1 of 1.")
-    level, text = duel_sentence((40, 42, 44, 42), (20, 21, 22, 21))
+    level, text = duel_sentence((40, 42, 45, 41), (20, 21, 22, 21))
     assert level == "note"
     assert text.startswith("The position oracle does not need fewer forwards: the token oracle needs 2.00 times fewer")
     assert "token over position 0.50" in text

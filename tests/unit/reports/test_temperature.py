@@ -156,13 +156,13 @@ def test_a_ratio_of_forwards_a_token_by_hand() -> None:
             made[index] = replace(row, tokens_generated=tokens, counters=counters)
         return made
 
-    ratio = forwards_ratio(rows([(40, 80), (50, 100), (9, 9)]), rows([(20, 100), (30, 100)]))
-    assert ratio.n == 2
-    assert ratio.value == pytest.approx((90 / 180) / (50 / 200))
+    ratio = forwards_ratio(rows([(40, 80), (50, 100), (44, 90), (9, 9)]), rows([(20, 100), (30, 100), (25, 90)]))
+    assert ratio.n == 3
+    assert ratio.value == pytest.approx((134 / 270) / (75 / 290))
     assert ratio.low is not None
-    assert ratio.low < 2 < (ratio.high or 0)
+    assert ratio.low < (ratio.value or 0) < (ratio.high or 0)
     assert forwards_ratio({}, {}).value is None
-    same = rows([(40, 80), (20, 80), (35, 90)])
+    same = rows([(20 + index, 80 + index % 7) for index in range(30)])
     assert forwards_ratio(same, same).low == pytest.approx(1.0)  # paired: what both share does not widen it
 
 
