@@ -95,10 +95,10 @@ def key(result: CellResult, option: Option) -> str:
 
 
 def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mapping[str, CellRows]) -> Pair | None:
-    """The two cells compared; None without a prompt that both decoded."""
+    """The two cells compared; None without a prompt that both decoded, or where neither made a round."""
     ours, theirs = (rows.get(result.cell_id, NO_ROWS) for result in (with_it, plain))
     both = sorted(ours.generations.keys() & theirs.generations.keys())
-    if not both:
+    if not all(sum(side.generations[i].counters.rounds for i in both) for side in (ours, theirs)):
         return None
     baseline = rows.get(with_it.cell.baseline().cell_id, NO_ROWS)
     nfe = [(ours.generations[i].counters.nfe, theirs.generations[i].counters.nfe) for i in both]
@@ -139,12 +139,13 @@ def throughput_ratio(ours: CellRows, theirs: CellRows, baseline: Mapping[int, Ge
     n = len(timed)
     if n == 0:
         return undefined()
-    sides = [[pair[side] for pair in timed] for side in (0, 1)]
-    value = float(np.divide(*(multiple(side, np.ones((1, n)), medians(side)) for side in sides))[0])
-    if n < 2:
-        return Estimate(value=value, low=None, high=None, n=n)
+    sides = tuple([pair[side] for pair in timed] for side in (0, 1))
+    above_1, below_1 = quotient(*(multiple(side, np.ones((1, n)), medians(side)) for side in sides))
+    if not below_1[0] > 0:
+        return undefined(n)
     weights_Bn = resampled_sums(np.eye(n))
-    return with_interval(value, n, *(multiple(side, weights_Bn, resampled_medians(side)) for side in sides))
+    ratio_2B = quotient(*(multiple(side, weights_Bn, resampled_medians(side)) for side in sides))
+    return with_interval(float(above_1[0] / below_1[0]), n, *ratio_2B)
 
 
 def medians(prompts: list[TimedPrompt]) -> Floats:
@@ -157,9 +158,13 @@ def medians(prompts: list[TimedPrompt]) -> Floats:
     )
 
 
+def quotient(one_2B: Floats, other_2B: Floats) -> tuple[Floats, Floats]:
+    """One fraction over another, as numerator and denominator: what has no value is seen before it is divided."""
+    return one_2B[0] * other_2B[1], one_2B[1] * other_2B[0]
+
+
 def multiple(prompts: list[TimedPrompt], weights_Bn: Floats, medians_2Bn: Floats) -> Floats:
-    """Throughput as a multiple of draft-free, for each weighting of the prompts: `ratio_B`."""
+    """Throughput as a multiple of draft-free for each weighting of the prompts, as a fraction: `above_and_below_2B`."""
     tokens_n2 = np.array([[prompt.tokens, prompt.tokens_draft_free] for prompt in prompts], dtype=np.float64)
     tokens_B2, seconds_2B = weights_Bn @ tokens_n2, (weights_Bn[None] * medians_2Bn).sum(axis=2)
-    ratio_B: Floats = (tokens_B2[:, 0] * seconds_2B[1]) / (tokens_B2[:, 1] * seconds_2B[0])
-    return ratio_B
+    return np.stack([tokens_B2[:, 0] * seconds_2B[1], tokens_B2[:, 1] * seconds_2B[0]])

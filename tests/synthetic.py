@@ -40,12 +40,15 @@ FINISHED = 1_760_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong: prompts that fail, are missing or differ in every cell; whole cells without results; noise."""
+    """What goes wrong: prompts that fail, are missing, differ or have an empty answer in every cell; whole cells without
+    results; noise.
+    """
 
     failed: int = 0
     missing: int = 0
     near_ties: int = 0
     bugs: int = 0
+    empty: int = 0
     empty_cells: int = 0
     noisy: bool = False
     hostile: bool = False
@@ -189,6 +192,8 @@ def generation(cell: Cell, index: int, faults: Faults = NO_FAULTS) -> Generation
     place = index - faults.failed
     if 0 <= place < faults.near_ties + faults.bugs:
         base = at_margin(base, TIE if place < faults.near_ties else GAP, flip=not cell.is_baseline)
+    if index < faults.empty:  # a stop id at once: everything was generated, nothing is kept
+        base = replace(base, tokens_kept=0, text="")
     if faults.hostile:
         base = hostile(base, index)
     base = replace(base, drawn=drawn(cell, base))

@@ -22,6 +22,11 @@ RUNS = {
     "everything failed": lambda: sweep(grid(**ONE), prompts=4, faults=Faults(failed=4), timed=0),
     "only draft-free": lambda: sweep(grid(**ONE)[:1], prompts=2),
     "one prompt": lambda: sweep(grid(**ONE), prompts=1, timed=1, repeats=1),
+    "an empty answer": lambda: sweep(grid(), prompts=4, faults=Faults(empty=1)),
+    "all but one are empty": lambda: sweep(grid(), prompts=4, timed=4, faults=Faults(empty=3)),
+    "all answers are empty": lambda: sweep(grid(**HOT), prompts=4, studied=2, faults=Faults(empty=4)),
+    "one prompt, empty": lambda: sweep(grid(oracles=True), prompts=1, timed=1, repeats=1, faults=Faults(empty=1)),
+    "empty and timed alone": lambda: sweep(grid(**ONE), prompts=8, timed=2, faults=Faults(empty=2)),
     "hostile": lambda: sweep(grid(**ONE, mark=HOSTILE[3]), prompts=7, faults=Faults(hostile=True, failed=2, bugs=1)),
     "oracles": lambda: sweep(grid(oracles=True, budgets=(4, 8), gammas=()), prompts=4),
     "faulty oracles": lambda: sweep(
