@@ -13,9 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from orchestrator.absent import NotHereError
+from orchestrator.artifacts import artifact_of
 from orchestrator.capacity import worker_count
 from orchestrator.machine import Machine, this_machine
-from orchestrator.resolve import NotHereError, artifact_of, resolve_target, resolve_task
+from orchestrator.resolve import resolve_target, resolve_task
 from orchestrator.scratch import fault_of, make_scratch
 from orchestrator.tables import built_in_tables
 from sweeps.spec import DTYPES, DrafterSpec, ResourceSpec, TaskSpec

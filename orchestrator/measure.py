@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.resolve import artifact_of, resolve_target
+from orchestrator.artifacts import artifact_of
+from orchestrator.resolve import resolve_target
 from orchestrator.train_shared import target_spec
 from sweeps.expand import Artifact
 from sweeps.source import SweepError

@@ -4,25 +4,20 @@ Everything is read from files and headers, without torch and without the network
 shows as one line before any work. A hub id is looked up in the local cache only: planning never downloads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, cost_to_measure, made_in, merged
+from orchestrator.artifacts import artifact_of, check_costs, cost_of
 from sweeps.expand import Artifact, Cost, Facts
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables
 from workers import catalog
-from workers.models.cost_curve import find_cost_curve, read_cost_curve
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
-
-ABSENT = "not here: "  # stands before a name where a digest will be, so that absent things stay apart
-
-
-class NotHereError(SweepError):
-    """Something that a sweep may well name, but that has to be fetched or made before it can run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +34,14 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
 
     With `planning` what is missing is collected instead: its name stands for its digest, so cell ids are provisional.
     """
-    missing: list[str] = []
+    missing: list[str | ToMake] = []
+
+    def lacks(thing: str | ToMake) -> None:
+        """Note what is missing, or refuse to go on without it."""
+        if not planning:
+            raise NotHereError(str(thing))
+        missing.append(thing)
+
     targets, positions = [], {}
     for named in spec.targets:
         try:
@@ -47,41 +49,83 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             positions[target.name] = checkpoint.max_positions
         except NotHereError as error:
             target = as_published(named)
-            _missing(error, missing, planning)
+            lacks(str(error))
         targets.append(target)
-    artifacts = {}
-    for target, drafter in product(targets, spec.drafters):
-        try:
-            artifact = artifact_of(target, drafter)
-        except NotHereError as error:
-            artifact = Artifact(path=drafter.checkpoint, digest=ABSENT + drafter.name, block_length=None)
-            _missing(error, missing, planning)
-        if artifact is not None:
-            artifacts[target.name, drafter.name] = artifact
-    costs: dict[tuple[str, str], Cost] = {}
-    for drafter in spec.drafters:
-        try:
-            costs |= costs_of(drafter, targets)
-        except NotHereError as error:
-            absent = Cost(path=drafter.cost, digest=ABSENT + drafter.name)
-            costs |= {(target.name, drafter.name): absent for target in targets}
-            _missing(error, missing, planning)
+    spec = replace(spec, targets=tuple(targets))
+    artifacts = resolve_artifacts(spec, lacks)
+    costs = resolve_costs(spec, artifacts, lacks)
     tasks = []
     for task in spec.tasks:
         try:
             tasks.append(resolve_task(task))
         except NotHereError as error:
             tasks.append(replace(task, digest=ABSENT + task.name))
-            _missing(error, missing, planning)
-    facts = Facts(kinds=tables.drafters, max_positions=positions, artifacts=artifacts, costs=costs)
-    return Resolved(spec=replace(spec, targets=tuple(targets), tasks=tuple(tasks)), facts=facts, missing=tuple(missing))
+            lacks(str(error))
+    facts = Facts(
+        kinds=tables.drafters,
+        max_positions=positions,
+        artifacts=artifacts,
+        costs=costs,
+        commands=commands_of(spec, artifacts),
+    )
+    return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing))
 
 
-def _missing(error: NotHereError, missing: list[str], planning: bool) -> None:
-    """Note what is missing, or refuse to go on without it."""
-    if not planning:
-        raise error
-    missing.append(str(error))
+def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[tuple[str, str], Artifact]:
+    """The order model or the like of each target and drafter; `lacks` is told of each that is still to be made."""
+    artifacts = {}
+    for target, drafter in product(spec.targets, spec.drafters):
+        try:
+            artifact = artifact_of(target, drafter)
+        except NotHereError:
+            artifact = Artifact(path=drafter.checkpoint, digest=ABSENT + drafter.name, block_length=None)
+            lacks(artifact_to_make(spec, target, drafter.name, catalog.DRAFTERS[drafter.kind].artifact))
+        if artifact is not None:
+            artifacts[target.name, drafter.name] = artifact
+    return artifacts
+
+
+def commands_of(spec: SweepSpec, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[tuple[str, str], str]:
+    """How to make what a target has none of, for each drafter that cannot work without."""
+    return {
+        (target.name, drafter.name): artifact_to_make(spec, target, drafter.name, kind).shown()
+        for target, drafter in product(spec.targets, spec.drafters)
+        if (kind := catalog.DRAFTERS[drafter.kind].artifact) and (target.name, drafter.name) not in artifacts
+    }
+
+
+def resolve_costs(
+    spec: SweepSpec, artifacts: Mapping[tuple[str, str], Artifact], lacks: Callable[[ToMake], None]
+) -> dict[tuple[str, str], Cost]:
+    """The cost curve of each target and drafter; `lacks` is told of each that is still to be measured.
+
+    Raises SweepError when a drafter's curve is broken, or for none of the targets.
+    """
+    costs: dict[tuple[str, str], Cost] = {}
+    for drafter in spec.drafters:
+        found: dict[tuple[str, str], Cost] = {}
+        for target in spec.targets:
+            key = target.name, drafter.name
+            try:
+                cost = cost_of(target, drafter)
+            except NotHereError as error:
+                cost = Cost(path=drafter.cost, digest=ABSENT + drafter.name)
+                order = checkpoint_of(target, drafter, artifacts.get(key))
+                lacks(cost_to_measure(spec, target, drafter.name, str(error), order))
+            if cost is not None:
+                found[key] = cost
+        check_costs(drafter, found)
+        costs |= found
+    return costs
+
+
+def checkpoint_of(target: TargetSpec, drafter: DrafterSpec, artifact: Artifact | None) -> str:
+    """What measuring a drafter's costs must be told of its order model ("": nothing, the target's table has it)."""
+    if drafter.checkpoint:
+        return drafter.checkpoint
+    kind = catalog.DRAFTERS[drafter.kind].artifact
+    absent = artifact is not None and artifact.digest.startswith(ABSENT)
+    return str(made_in(kind, target) / catalog.ARTIFACTS[kind].result) if absent else ""
 
 
 def as_published(target: TargetSpec) -> TargetSpec:
@@ -152,9 +196,10 @@ def checkpoint_folder(target: TargetSpec) -> Path:
 def resolve_task(task: TaskSpec) -> TaskSpec:
     """A task with an absolute path and the digest of its data."""
     if task.path:
+        hint = "" if task.name.endswith(f":{task.path}") else f": give its path: tasks.{task.name}.path=FILE"
         task = replace(task, path=str(Path(task.path).expanduser().absolute()))
         if not Path(task.path).is_file():
-            raise NotHereError(f"task {task.name}: no file {task.path}")
+            raise NotHereError(f"task {task.name}: no file {task.path}{hint}")
     try:
         digest = catalog.resolve(catalog.TASKS[task.kind].digest)(task)
     except (ValueError, OSError) as error:
@@ -175,76 +220,3 @@ def prompts_there_are(task: TaskSpec, wanted: int) -> int:
         )
     except (ValueError, OSError) as error:
         raise SweepError(f"task {task.name}: {' '.join(str(error).split())}") from None
-
-
-def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
-    """The order model or the like of a drafter for a target: the drafter's own, or the target's table entry's.
-
-    None where neither names one. Raises SweepError when a named one is missing or broken; NotHereError when the target
-    itself is still to be fetched, so that none can have been made.
-    """
-    kind = catalog.DRAFTERS[drafter.kind].artifact
-    if not kind:
-        return None
-    entry = catalog.target_at(target.path)  # by its weights, whatever the sweep calls it
-    named = drafter.checkpoint or (entry.artifacts.get(kind, "") if entry else "")
-    if not named and target.digest.startswith(ABSENT):
-        made = catalog.ARTIFACTS[kind]
-        raise NotHereError(
-            f"drafter {drafter.name} for {target.name}: its {made.noun} is still to be made: {made.command}"
-        )
-    if not named:
-        return None
-    try:
-        facts = catalog.resolve(catalog.ARTIFACTS[kind].inspect)(str(Path(named).expanduser()))
-    except (ValueError, OSError) as error:
-        raise SweepError(f"drafter {drafter.name} for {target.name}: {' '.join(str(error).split())}") from None
-    return Artifact(
-        path=str(facts.path.absolute()),
-        digest=facts.digest,
-        block_length=facts.block_length,
-        budget_max=getattr(facts, "budget_max", None),
-    )
-
-
-def costs_of(drafter: DrafterSpec, targets: Sequence[TargetSpec]) -> dict[tuple[str, str], Cost]:
-    """The cost curve that a drafter names, for each target; empty where it names none.
-
-    Raises SweepError when the curve is broken or for none of the targets; NotHereError when it is still to be measured.
-    """
-    if not drafter.cost:
-        return {}
-    try:
-        path = find_cost_curve(drafter.cost)
-    except ValueError as error:
-        make = "measure one (spot measure cost --target TARGET --out FILE), then name it"
-        raise NotHereError(f"drafter {drafter.name}: {error}: {make}") from None
-    try:
-        curve = read_cost_curve(path)
-    except (ValueError, OSError) as error:
-        raise SweepError(f"drafter {drafter.name}: {' '.join(str(error).split())}") from None
-    costs = {}
-    for target in targets:
-        if target.digest.startswith(ABSENT) and target.name != curve.target:
-            raise NotHereError(
-                f"drafter {drafter.name} for {target.name}: its cost curve is still to be measured: "
-                f"spot measure cost --target {target.name} --dtype {target.dtype} --out FILE"
-            )
-        asked = {"weights": target.digest, "dtype": target.dtype, "cache": target.cache}
-        measured = {"weights": curve.target_digest, "dtype": curve.dtype, "cache": curve.cache}
-        other = [
-            f"{name} {measured[name][:12]}, here {asked[name][:12]}" for name in asked if asked[name] != measured[name]
-        ]
-        absent = target.digest.startswith(ABSENT)
-        fault = f"its cost curve was measured on another target ({'; '.join(other)})" if other and not absent else ""
-        costs[target.name, drafter.name] = Cost(
-            path=str(path.absolute()),
-            digest=curve.digest,
-            block_length=curve.block_length,
-            budget_max=curve.budget_max,
-            fault=fault,
-        )
-    if all(cost.fault for cost in costs.values()):
-        (target_name, _), cost = next(iter(costs.items()))
-        raise SweepError(f"drafter {drafter.name} for {target_name}: {cost.fault}: no target of this sweep is that")
-    return costs

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from shlex import join
 from typing import Any
 
-from orchestrator.resolve import artifact_of, costs_of, resolve_target
+from orchestrator.absent import NotHereError, cost_to_measure
+from orchestrator.artifacts import artifact_of, costs_of
+from orchestrator.resolve import resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
@@ -45,11 +48,16 @@ def single_cell(
         drafters=drafters,
         ignore_eos=ignore_eos,
     )
+    try:
+        costs = costs_of(drafters[0], (resolved,))
+    except NotHereError as error:
+        made = cost_to_measure(spec, resolved, drafter, str(error), drafters[0].checkpoint)
+        raise SweepError(f"drafter {drafter}: {error}: measure one: {join(made.command)}") from None
     facts = Facts(
         kinds=tables.drafters,
         max_positions={resolved.name: checkpoint.max_positions},
         artifacts={(resolved.name, drafter): artifact} if artifact else {},
-        costs=costs_of(drafters[0], (resolved,)),
+        costs=costs,
     )
     expansion = expand(spec, facts)
     if not expansion.cells:

@@ -51,12 +51,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec: kinds, positions a target, artifacts and costs a (target, drafter)."""
+    """What multiplying needs beside the spec; `commands` make the artifact that a (target, drafter) has none of."""
 
     kinds: Mapping[str, DrafterKind]
     max_positions: Mapping[str, int]
     artifacts: Mapping[tuple[str, str], Artifact]
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
+    commands: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,8 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     artifact = facts.artifacts.get((target, drafter.name))
     pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
     if artifact is None:
-        make = f"make one ({kind.artifact.command}), then name it as the checkpoint of drafter {drafter.name}"
+        command = facts.commands.get((target, drafter.name), kind.artifact.command)
+        make = f"make one ({command}), then name it as the checkpoint of drafter {drafter.name}"
         return pair, f"no {noun} is known for {target}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"

@@ -55,6 +55,7 @@ class FamilyEntry:
 class ArtifactEntry:
     """A kind of trained or calibrated file that drafters need, made by `command` for one target and block length.
 
+    `result` is what the command writes into its --out, for a drafter's option `checkpoint`.
     `inspect` is `inspect(checkpoint: str) -> facts` (no torch) with `path`, `digest` and `block_length` (and
     `budget_max`, where it was made for budgets up to one); it raises ValueError when `checkpoint` (a path, or a name of
     the zoo) is missing, foreign or altered.
@@ -62,6 +63,7 @@ class ArtifactEntry:
 
     noun: str
     command: str
+    result: str
     inspect: str
 
 
@@ -83,12 +85,16 @@ class DrafterEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
-    """A task: `factory` is `make(spec: TaskSpec) -> Task`, `digest` is `digest(spec: TaskSpec) -> str` (no torch)."""
+    """A task: `factory` is `make(spec: TaskSpec) -> Task`, `digest` is `digest(spec: TaskSpec) -> str` (no torch).
+
+    `train_split`: it has prompts of its own to train on, by its name alone.
+    """
 
     factory: str
     digest: str
     summary: str
     needs_path: bool = False
+    train_split: bool = False
 
 
 LOADER, WHOLE_CACHES = "workers.targets.load:load", ("dual", "prefix", "none")
@@ -121,10 +127,16 @@ TARGETS = {
 
 ARTIFACTS = {
     "order_model": ArtifactEntry(
-        noun="order model", command="spot train order", inspect="workers.models.facts:inspect_named"
+        noun="order model",
+        command="spot train order",
+        result="model",
+        inspect="workers.models.facts:inspect_named",
     ),
     "draft_graph": ArtifactEntry(
-        noun="draft graph", command="spot train spiffy", inspect="workers.models.draft_graph:inspect"
+        noun="draft graph",
+        command="spot train spiffy",
+        result="graph",
+        inspect="workers.models.draft_graph:inspect",
     ),
 }
 
@@ -177,16 +189,28 @@ DRAFTERS = {
     ),
 }
 
+OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults are the dataclass's
+    "budget": "draft states verified beside the root, each round",
+    "gamma": "mass floor: drafts whose mass is below it are not verified",
+    "hedge": "stale probability of the best token below which the second one is drafted too; 0: never",
+    "merge_states": "verify a state that two orders reach once, with the mass of both",
+    "checkpoint": "the order model or draft graph, a path; none: the one shipped for the target",
+    "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
+    "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; none: all",
+}
+
 TASKS = {
     "tiny-arith": TaskEntry(
         factory="workers.tasks.tiny_arith:make",
         digest="workers.tasks.tiny_arith:digest",
         summary="generated step-by-step word problems with two-digit numbers",
+        train_split=True,
     ),
     "tiny-code": TaskEntry(
         factory="workers.tasks.tiny_code:make",
         digest="workers.tasks.tiny_code:digest",
         summary="generated small Python functions, run against tests",
+        train_split=True,
     ),
     "humaneval": TaskEntry(
         factory="workers.tasks.humaneval:make",

@@ -130,7 +130,8 @@ def test_other_blocks_and_larger_budgets_than_measured_are_left_out(
 def test_missing_and_broken_curves_are_refused_in_one_line(spot: Spot, sweep: Path, models: Path, curve: Path) -> None:
     ended = spot("run", sweep, "grid.drafter=dear", dear(models, "nowhere"))
     assert ended.code == 2
-    assert "drafter dear: cost curve: cost 'nowhere' is neither a file nor one of tiny-sdar-cpu" in ended.err
+    assert "drafter dear for rand: the cost curve is still to be measured (" in ended.err
+    assert "cost 'nowhere' is neither a file nor one of tiny-sdar-cpu" in ended.err
     assert "spot measure cost --target" in ended.err
     plan = planned(spot, sweep, dear(models, "nowhere"))
     assert ["cost 'nowhere'" in line for line in plan["missing"]] == [True]

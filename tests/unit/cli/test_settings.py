@@ -91,12 +91,6 @@ def test_two_absent_things_stay_two(spot: Spot, sweep: Path) -> None:
     assert len(plan["missing"]) == 4
 
 
-def test_an_absent_target_needs_its_drafters_made(spot: Spot, sweep: Path) -> None:
-    sweep.write_text("grid: {target: a/x, task: tiny-arith, drafter: [ssd, spot]}\n")
-    missing = planned(spot, sweep)["missing"]
-    assert missing[1] == "drafter spot for a/x: its order model is still to be made: spot train order"
-
-
 @pytest.mark.parametrize("name", packaged())
 def test_a_packaged_sweep_runs_on_what_is_shipped(spot: Spot, name: str) -> None:
     plan = planned(spot, name)
