@@ -1,7 +1,7 @@
 """Independent against coupled noise: cells of one target, task, drafter and temperature that differ in noise alone.
 
-Both modes sample the same distribution, but not the same texts, so they are compared in forwards for each generated
-token. Prompts are the sampling unit and are drawn together for both modes: a hard prompt is hard for both.
+With confidence top1 both modes sample one distribution, but not the same texts, so they are compared in forwards for
+each generated token. Prompts are the sampling unit and are drawn for both modes together: one may be hard for both.
 """
 
 from collections import defaultdict
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reports.text import has_interval
 from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 from sweeps.merge import CellRows
@@ -36,9 +37,26 @@ class Pair:
         return self.ratio.high is not None and self.ratio.high < 1
 
     @property
+    def judged(self) -> bool:
+        """Whether there is an interval; without one nothing can be said."""
+        return has_interval(self.ratio)
+
+    @property
     def temperature(self) -> float:
         """The temperature of both."""
         return self.coupled.cell.decode.temperature
+
+
+def modes(result: CellResult) -> tuple[str, ...]:
+    """The noise modes that a cell stands for: both where nothing is drawn."""
+    return ("coupled", "independent") if result.cell.decode.temperature == 0 else (result.cell.decode.noise,)
+
+
+def forwards_a_token(result: CellResult) -> Estimate:
+    """Target forwards for each generated token of a cell; draft-free decoding has 1, whatever it generates."""
+    tokens = result.tokens_per_forward
+    value, low, high = (1 / end if end else None for end in (tokens.value, tokens.high, tokens.low))
+    return Estimate(value=value, low=low, high=high, n=tokens.n) if value else undefined(tokens.n)
 
 
 def pairs(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Pair]:

@@ -1,31 +1,39 @@
-"""The pictures of a temperature study: forwards, agreement of stale draws, and quality, each against T."""
+"""The pictures of a temperature study: forwards a token, agreement of stale draws, and quality, each against T.
 
-from collections.abc import Iterable, Mapping
+Lengths differ between noise modes from T = 2 on, so forwards are shown for each generated token, as the findings
+compare them; the table has NFE. Draft-free decoding takes one forward a token by construction: a rule, not a curve.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 from reports.labels import Labels
 from reports.model import Chart, Point
-from reports.temperature_findings import lost_from, quality
+from reports.noise_modes import forwards_a_token, modes
+from reports.temperature_quality import Quality
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 from sweeps.statistics import Estimate
 
-DRAFT_FREE, BOUND, ARGMAX, CORRECT = "draft-free", "bound for coupled", "argmax drawn", "correct"
+BOUND, ARGMAX, CORRECT = "bound for coupled", "argmax drawn", "correct"
+PER_TOKEN = "forwards a token"
 MOST_PANELS = 12  # more are too small to read and make the page heavy
-SERIES = (DRAFT_FREE, "coupled", "independent", BOUND, ARGMAX, CORRECT)
+SERIES = ("coupled", "independent", BOUND, ARGMAX, CORRECT)
 
 
-def charts(title: str, results: list[CellResult], labels: Labels) -> tuple[Chart, ...]:
+def charts(title: str, results: list[CellResult], qualities: Sequence[Quality], labels: Labels) -> tuple[Chart, ...]:
     """The pictures that have a point; `results` have coupled noise first, then ascending temperatures."""
     budgets = len({r.cell.drafter.budget for r in results if not r.cell.is_baseline}) > 1
-    tasks = {panel(result, labels, budgets): labels.task[result.cell_id] for result in results}
-    lost = {task: lost_from(quality(r for r in results if labels.task[r.cell_id] == task)) for task in tasks.values()}
-    grey = {facet: start for facet, task in (tasks | {task: task for task in lost}).items() if (start := lost[task])}
+    grey = {quality.name: quality.lost_from for quality in qualities}
+    for result in results:
+        starts = [one.lost_from for one in qualities if one.task == labels.task[result.cell_id]]
+        lost = [start for start in starts if start is not None]
+        grey[panel(result, labels, budgets)] = max(lost) if lost and len(lost) == len(starts) else None
+    greyed = {facet: start for facet, start in grey.items() if start is not None}
+    agreement = agreement_points(results, labels, budgets)
     made = (
-        chart(f"Forwards a prompt (NFE): {title}", "NFE", nfe_points(results, labels, budgets), grey),
-        chart(
-            f"Stale draw equals the token: {title}", "% of commits", agreement_points(results, labels, budgets), grey
-        ),
-        chart(f"Quality, draft-free: {title}", "%", quality_points(results, labels), grey),
+        chart(f"Forwards for each generated token: {title}", PER_TOKEN, token_points(results, labels, budgets), greyed),
+        chart(f"Stale draw equals the token: {title}", "% of commits", agreement, greyed),
+        chart(f"Quality, draft-free: {title}", "%", quality_points(qualities), greyed),
     )
     return tuple(one for one in made if one.points)
 
@@ -35,7 +43,8 @@ def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, floa
     panels = list(dict.fromkeys(point.facet for point in points))
     points = tuple(point for point in points if point.facet in panels[:MOST_PANELS])
     levels = {(point.facet, point.x) for point in points}
-    notes = ["Grey: at most half of the right answers are left."] if grey else []
+    notes = ["Dashed: draft-free, 1 by construction."] if y == PER_TOKEN else []
+    notes += ["Grey: at most half of the right answers are left, beyond the interval."] if grey else []
     notes += [f"{len(panels) - MOST_PANELS} more panels: see the table."] if len(panels) > MOST_PANELS else []
     return Chart(
         title=". ".join((title, *notes[:1])) + "".join(f" {note}" for note in notes[1:]),
@@ -46,25 +55,20 @@ def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, floa
         series=SERIES,
         facet="panel",
         of="Series",
-        digits=1,
+        baseline=1.0 if y == PER_TOKEN else None,
+        digits=3 if y == PER_TOKEN else 1,
         zero=True,
         grey=tuple(start for start in grey.items() if start in levels),
     )
 
 
-def nfe_points(results: list[CellResult], labels: Labels, budgets: bool) -> tuple[Point, ...]:
-    """One panel a task and method: draft-free, coupled, independent."""
+def token_points(results: list[CellResult], labels: Labels, budgets: bool) -> tuple[Point, ...]:
+    """One panel a task and method: coupled and independent, lengths of texts apart; draft-free is the rule at 1."""
     points: list[Point] = []
     for result in (result for result in results if not result.cell.is_baseline):
         for noise in modes(result):
-            points += point(panel(result, labels, budgets), noise, result, result.nfe)
-    panels = {panel(r, labels, budgets): labels.task[r.cell_id] for r in results if not r.cell.is_baseline}
-    free: dict[tuple[str, float], CellResult] = {}
-    for result in (result for result in results if result.cell.is_baseline):
-        free.setdefault((labels.task[result.cell_id], result.cell.decode.temperature), result)  # coupled ones first
-    for facet, of_task in panels.items():
-        for (task, _), result in free.items():
-            points += point(facet, DRAFT_FREE, result, result.nfe) if task == of_task else []
+            temperature = result.cell.decode.temperature
+            points += point(panel(result, labels, budgets), noise, temperature, forwards_a_token(result))
     return in_order(points)
 
 
@@ -72,23 +76,22 @@ def agreement_points(results: list[CellResult], labels: Labels, budgets: bool) -
     """One panel a task and method: agreement of both modes, and the bound where the paper gives one."""
     points: list[Point] = []
     for result in results:
-        facet = panel(result, labels, budgets)
+        facet, temperature = panel(result, labels, budgets), result.cell.decode.temperature
         for noise in modes(result):
-            points += point(facet, noise, result, result.draws.agreement, 100)
+            points += point(facet, noise, temperature, result.draws.agreement, 100)
         if bound_holds_for(result.cell.decode):
-            points += point(facet, BOUND, result, result.draws.bound, 100)
+            points += point(facet, BOUND, temperature, result.draws.bound, 100)
     return in_order(points)
 
 
-def quality_points(results: list[CellResult], labels: Labels) -> tuple[Point, ...]:
+def quality_points(qualities: Sequence[Quality]) -> tuple[Point, ...]:
     """One panel a task: how often the argmax is drawn and how often the answer is right, of the draft-free cells."""
-    points: dict[tuple[str, str, float], Point] = {}
-    for result in results:  # coupled ones come first; both modes sample one distribution
-        if result.cell.is_baseline:
-            for series, estimate in ((ARGMAX, result.draws.argmax), (CORRECT, result.correct)):
-                for made in point(labels.task[result.cell_id], series, result, estimate, 100):
-                    points.setdefault((made.facet, made.series, made.x), made)
-    return in_order(points.values())
+    points: list[Point] = []
+    for quality in qualities:
+        for level in quality.levels:
+            for series, estimate in ((ARGMAX, level.argmax), (CORRECT, level.right)):
+                points += point(quality.name, series, level.temperature, estimate, 100)
+    return in_order(points)
 
 
 def panel(result: CellResult, labels: Labels, budgets: bool) -> str:
@@ -97,18 +100,12 @@ def panel(result: CellResult, labels: Labels, budgets: bool) -> str:
     return f"{labels.task[result.cell_id]}: {labels.method[result.cell_id]}{budget}"
 
 
-def modes(result: CellResult) -> tuple[str, ...]:
-    """The noise modes that a cell stands for: both where nothing is drawn."""
-    return ("coupled", "independent") if result.cell.decode.temperature == 0 else (result.cell.decode.noise,)
-
-
-def point(facet: str, series: str, result: CellResult, estimate: Estimate, scale: float = 1.0) -> list[Point]:
-    """The mark of one cell, where it has a value."""
+def point(facet: str, series: str, x: float, estimate: Estimate, scale: float = 1.0) -> list[Point]:
+    """The mark of an estimate at temperature `x`, where it has a value."""
     if estimate.value is None:
         return []
     low, high = (None if end is None else scale * end for end in (estimate.low, estimate.high))
-    y = scale * estimate.value
-    return [Point(facet=facet, series=series, x=result.cell.decode.temperature, y=y, low=low, high=high)]
+    return [Point(facet=facet, series=series, x=x, y=scale * estimate.value, low=low, high=high)]
 
 
 def in_order(points: Iterable[Point]) -> tuple[Point, ...]:

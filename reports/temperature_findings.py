@@ -1,15 +1,18 @@
 """What a temperature study found, in sentences that follow from its numbers alone, the paper's own figures beside them.
 
 A comparison of the noise modes counts as a difference when its 95 % interval excludes 1. Quality has collapsed where
-the share of right answers is at most half of that at the lowest temperature, there and at every higher one.
+the interval of the share of right answers ends at or below half of the share at the lowest temperature, there and at
+every higher one. Where there is no interval nothing is said.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from reports.labels import Labels
 from reports.model import Level, Lines
 from reports.noise_modes import Pair
-from reports.text import DASH, count, number, percent
+from reports.temperature_quality import Level as Temperature
+from reports.temperature_quality import Quality
+from reports.text import DASH, count, has_interval, interval, no_interval, number, percent, unsaid
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 
@@ -23,13 +26,15 @@ PAPER = (
 Line = tuple[Level, str]
 
 
-def findings(results: Sequence[CellResult], pairs: Sequence[Pair], labels: Labels) -> Lines:
+def findings(
+    results: Sequence[CellResult], pairs: Sequence[Pair], qualities: Sequence[Quality], labels: Labels
+) -> Lines:
     """The sentences of one group of cells."""
     lines: list[Line] = [
         *hot(pairs),
         *cold(pairs),
-        *collapse(results, labels),
-        *argmax(results),
+        *collapse(qualities),
+        *argmax(qualities),
         *bound(results, labels),
         ("note", PAPER),
     ]
@@ -40,21 +45,35 @@ def hot(pairs: Sequence[Pair]) -> Iterable[Line]:
     """Whether independent noise needs more forwards than coupled from T = 2 on."""
     here = [pair for pair in pairs if pair.temperature >= HOT]
     if here:
-        yield "note", f"From T = {HOT:g} on, forwards for each generated token: {verdict(here)} {ratios(here)}"
+        said = [f"From T = {HOT:g} on, forwards for each generated token: {verdict(here)}", ratios(here)]
+        yield "note", " ".join(said)
 
 
 def cold(pairs: Sequence[Pair]) -> Iterable[Line]:
     """Whether the two agree within noise up to T = 0.5."""
     here = [pair for pair in pairs if pair.temperature <= COLD]
-    if not here:
-        return
-    apart = [pair for pair in here if pair.more or pair.fewer]
-    text = f"Up to T = {COLD:g} the noise modes agree within their 95 % intervals in {len(here) - len(apart)} of "
-    yield "note", f"{text}{count(len(here), 'comparison')}. {ratios(here)}"
+    if here:
+        judged = [pair for pair in here if pair.judged]
+        apart = sum(pair.more or pair.fewer for pair in judged)
+        text = f"the noise modes agree within their 95 % intervals in {len(judged) - apart} of "
+        said = [text + f"{count(len(judged), 'comparison')}."] if judged else []
+        yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *open_ones(here), ratios(here)])}"
 
 
 def verdict(pairs: Sequence[Pair]) -> str:
-    """How the comparisons came out, counted."""
+    """How the comparisons came out, counted; those without interval apart."""
+    judged = [pair for pair in pairs if pair.judged]
+    return " ".join([*([counted(judged)] if judged else []), *open_ones(pairs)])
+
+
+def open_ones(pairs: Sequence[Pair]) -> Iterable[str]:
+    """The comparisons that have no interval, in a sentence."""
+    if text := unsaid([pair.ratio for pair in pairs if not pair.judged], "comparison"):
+        yield text
+
+
+def counted(pairs: Sequence[Pair]) -> str:
+    """How the comparisons that have an interval came out."""
     more, fewer = sum(pair.more for pair in pairs), sum(pair.fewer for pair in pairs)
     if more == len(pairs):
         return f"independent noise needs more than coupled in all of {count(more, 'comparison')}."
@@ -79,54 +98,50 @@ def where(result: CellResult, labels: Labels) -> str:
     return f"{labels.method[result.cell_id]}{budget} on {labels.task[result.cell_id]}"
 
 
-def collapse(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
+def collapse(qualities: Sequence[Quality]) -> Iterable[Line]:
     """From which temperature on the answers are lost, by task, of the draft-free cells."""
-    for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
-        shares = quality(result for result in results if labels.task[result.cell_id] == task)
-        if len(shares) < 2:
-            continue
-        coldest, hottest = min(shares), max(shares)
-        lost = lost_from(shares)
-        told = ", ".join(f"{percent(right, 0)} of {n} at T = {level:g}" for level, (right, n) in shares.items())
-        if not shares[coldest][0]:
-            text = f"no answer is right at T = {coldest:g} already, so nothing can be said of a collapse"
-        elif lost is not None:
-            text = f"quality has collapsed from T = {lost:g} on"
-        else:
-            text = f"quality has not collapsed up to T = {hottest:g}"
-        yield "note", f"{task}, draft-free: {text} (right answers: {told})."
+    for quality in qualities:
+        if len(quality.answered) > 1:
+            told = ", ".join(answers(level) for level in quality.answered)
+            yield "note", f"{quality.name}, draft-free: {fate(quality)} Right answers (95 %): {told}."
 
 
-def quality(results: Iterable[CellResult]) -> dict[float, tuple[float, int]]:
-    """Share of right answers and number of answers of the draft-free cells, by ascending temperature."""
-    free = [result for result in results if result.cell.is_baseline and result.correct.value is not None]
-    return {level: pooled(free, level) for level in sorted({result.cell.decode.temperature for result in free})}
+def fate(quality: Quality) -> str:
+    """Whether quality has collapsed, as far as the intervals show it."""
+    coldest, hottest = quality.answered[0], quality.answered[-1]
+    lost = quality.lost_from
+    if not coldest.right.value:
+        return f"no answer is right at T = {coldest.temperature:g} already, so nothing can be said of a collapse."
+    if lost is not None:
+        text = f"quality has collapsed from T = {lost:g} on: the interval ends at or below half of the share at "
+        colder = [level for level in quality.answered if level.temperature < lost]
+        doubt = "" if quality.kept(colder[-1]) else f" At T = {colder[-1].temperature:g}: too few prompts to say."
+        return f"{text}T = {coldest.temperature:g}.{doubt}"
+    if bare := [level.right for level in (coldest, hottest) if not has_interval(level.right)]:
+        return f"{no_interval(bare)}: nothing can be said of a collapse."
+    if quality.kept(hottest):
+        return f"quality has not collapsed up to T = {hottest.temperature:g}."
+    return f"too few prompts to say whether quality has collapsed at T = {hottest.temperature:g}."
 
 
-def lost_from(shares: Mapping[float, tuple[float, int]]) -> float | None:
-    """The temperature from which on at most half of the coldest one's share of right answers is left."""
-    most = shares[min(shares)][0] if shares else 0.0
-    lost = [level for level in shares if all(shares[t][0] <= most / 2 for t in shares if t >= level)]
-    return min(lost) if most and lost else None
+def answers(level: Temperature) -> str:
+    """The share of right answers at one temperature, with its interval and what it is of."""
+    span = f" ({interval(level.right, 0, 100)})" if has_interval(level.right) else ""
+    of = count(level.right.n, "prompt") + (f" in {len(level.modes)} noise modes" if len(level.modes) > 1 else "")
+    return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}"
 
 
-def pooled(free: Sequence[CellResult], temperature: float) -> tuple[float, int]:
-    """Share of right answers and number of them at a temperature; both noise modes sample one distribution."""
-    here = [(r.correct.value, r.correct.n) for r in free if r.cell.decode.temperature == temperature]
-    n = sum(size for _, size in here)
-    return sum(value * size for value, size in here if value is not None) / n, n
-
-
-def argmax(results: Sequence[CellResult]) -> Iterable[Line]:
-    """How often a draw is the argmax, at each temperature, over the draft-free cells."""
+def argmax(qualities: Sequence[Quality]) -> Iterable[Line]:
+    """How often a draw is the argmax, at each temperature, draft-free, as the picture shows it."""
     by_level: dict[float, list[float]] = {}
-    for result in results:
-        share, temperature = result.draws.argmax.value, result.cell.decode.temperature
-        if result.cell.is_baseline and share is not None and temperature > 0:
-            by_level.setdefault(temperature, []).append(share)
+    for level in (level for quality in qualities for level in quality.levels if level.temperature > 0):
+        if level.argmax.value is not None:
+            by_level.setdefault(level.temperature, []).append(level.argmax.value)
     if by_level:
         told = [f"{spread(shares)} at T = {level:g}" for level, shares in sorted(by_level.items())]
-        yield "note", f"Draws equal to the argmax, draft-free, over tasks and noise modes: {', '.join(told)}."
+        over = ", least and greatest of " + count(len(qualities), "task") if len(qualities) > 1 else ""
+        over = over if not any(quality.mode for quality in qualities) else ", over tasks and noise modes"
+        yield "note", f"Draws equal to the argmax, draft-free{over}: {', '.join(told)}."
 
 
 def spread(shares: Sequence[float]) -> str:
@@ -138,7 +153,8 @@ def spread(shares: Sequence[float]) -> str:
 def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     """Whether measured agreement keeps above the bound where the proposition speaks of it."""
     drawn = [r for r in results if r.cell.decode.temperature > 0 and r.draws.bound.value is not None]
-    held = [result for result in drawn if bound_holds_for(result.cell.decode)]
+    of_it = [result for result in drawn if bound_holds_for(result.cell.decode)]
+    held = [result for result in of_it if has_interval(result.draws.agreement)]
     below = [result for result in held if result.draws.below_bound]
     if below:
         told = "; ".join(f"{where(r, labels)}, T = {r.cell.decode.temperature:g}" for r in below[:MOST_NAMED])
@@ -149,6 +165,8 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     elif held:
         text = "The measured agreement of no cell lies wholly below (1-d)/(1+d)"
         yield "note", f"{text}: {count(len(held), 'cell')} with coupled noise and confidence top1."
+    if text := unsaid([r.draws.agreement for r in of_it if not has_interval(r.draws.agreement)], "cell"):
+        yield "note", f"Agreement against (1-d)/(1+d): {text}"
     if any(r.cell.decode.noise == "coupled" and r.cell.decode.confidence == "sampled" for r in drawn):
         yield (
             "note",

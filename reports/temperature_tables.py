@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from reports.labels import Labels
 from reports.model import Head, Table, Value
-from reports.noise_modes import Pair
-from reports.text import interval, number
+from reports.noise_modes import Pair, forwards_a_token
+from reports.text import interval, no_interval, number
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 from sweeps.statistics import Estimate
@@ -19,6 +19,7 @@ HEADS = (
     Head(name="T", meaning="temperature"),
     Head(name="Prompts", meaning="decoded prompts"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
+    Head(name="Forwards a token", meaning="target forwards over generated tokens; draft-free: 1 by construction"),
     Head(name="Accepted", unit="states/round", meaning="draft states on the walk, mean over rounds"),
     Head(name="Stale d", meaning="total variation between stale and fresh tempered distribution, mean over commits"),
     Head(
@@ -46,6 +47,7 @@ def comparison(title: str, compared: list[Pair], labels: Labels) -> Table:
     for pair in compared:
         cell_id, cell = pair.coupled.cell_id, pair.coupled.cell
         word = "more" if pair.more else "fewer" if pair.fewer else "the same, within the interval"
+        word = word if pair.judged else no_interval([pair.ratio])
         texts = (labels.method[cell_id], labels.budget(cell), f"{pair.temperature:g}", str(pair.ratio.n))
         values = (*(Value(text) for text in texts), shown(pair.ratio, 3), Value(word))
         by_task.setdefault(labels.task[cell_id], []).append(values)
@@ -79,6 +81,7 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         Value(f"{cell.decode.temperature:g}"),
         Value(str(result.n)),
         shown(result.nfe, 1),
+        shown(forwards_a_token(result), 3),
         shown(result.accepted_per_round, 2),
         shown(draws.distance, 3),
         replace(agreement, text=f"{agreement.text} < bound", flag="warning") if flagged else agreement,

@@ -1,8 +1,9 @@
 """Numbers and hostile texts as people should see them: undefined is n/a, long is cut, invisible is made visible."""
 
 import math
+from collections.abc import Collection
 
-from sweeps.statistics import Estimate
+from sweeps.statistics import FEWEST, Estimate
 
 NOT_AVAILABLE = "n/a"
 TIMES = "\u00d7"
@@ -41,6 +42,26 @@ def interval(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     return f"{number(scale * estimate.low, digits)} {DASH} {number(scale * estimate.high, digits)}"
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Whether an estimate has an interval, without which it shows nothing beyond itself."""
+    return estimate.low is not None and estimate.high is not None
+
+
+def no_interval(estimates: Collection[Estimate]) -> str:
+    """Why estimates show nothing: `no interval (1 prompt)`. Enough prompts have none where they all agree."""
+    least, most = min(estimate.n for estimate in estimates), max(estimate.n for estimate in estimates)
+    of = count(most, "prompt") if least == most else f"{least} to {most} prompts"
+    return f"no interval ({of}, too few or too alike)" if most >= FEWEST else f"no interval ({of})"
+
+
+def unsaid(estimates: Collection[Estimate], noun: str) -> str:
+    """The sentence that counts comparisons without interval apart; empty where there are none."""
+    if not estimates:
+        return ""
+    verb, them = ("has", "it") if len(estimates) == 1 else ("have", "them")
+    return f"{count(len(estimates), noun)} {verb} {no_interval(estimates)}: nothing can be said of {them}."
 
 
 def significant(value: float | None) -> int:

@@ -4,12 +4,15 @@ Shown when a run has several temperatures above 0 or both noise modes. Cells are
 temperature and noise; at T = 0 nothing is drawn, so the greedy cells stand in every group and under both modes.
 """
 
+from collections.abc import Iterable
+
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Part, SectionInfo
 from reports.noise_modes import pairs
 from reports.temperature_charts import charts
 from reports.temperature_findings import findings
+from reports.temperature_quality import qualities
 from reports.temperature_tables import comparison, table
 from reports.text import count
 from sweeps.aggregate import CellResult
@@ -18,14 +21,30 @@ MOST_STUDIES = 4
 
 LEAD = (
     "Coupled: drafter and target draw with one table of noise. Independent: the target draws afresh at every forward. "
-    "Both sample the target's own distribution; coupled output also equals the draft-free one token for token, "
-    "independent output does not. Agreement asks, commit by commit, whether the drafter's stale draw at the committed "
+    "{law} Agreement asks, commit by commit, whether the drafter's stale draw at the committed "
     "position was the token. For coupled noise the paper bounds it from below by (1-d)/(1+d), d being the total "
     "variation between stale and fresh distribution there. Draft-free, the stale distribution is one commit old; with "
     "drafts it is as old as the walk has come in its round, so d of different methods is not of one age. The bound is "
     "for positions chosen without looking at the noise (confidence top1), and for trees that do not weigh drawn "
     "scores; SPOT's do, so there it is a close guide."
 )
+TOP1 = (
+    "Both sample the target's own distribution; coupled output also equals the draft-free one token for token, "
+    "independent output does not."
+)
+SAMPLED = (
+    "With confidence sampled they follow different distributions: a coupled position passed over keeps its draw, so "
+    "coupled runs equal their own draft-free runs token for token, and yet do not follow the law of fresh draws, as "
+    "independent ones do. A difference between the modes may then come from their texts."
+)
+
+
+def law(results: Iterable[CellResult]) -> str:
+    """What the noise modes sample, by the rule of confidence that the drawn cells have."""
+    rules = {result.cell.decode.confidence for result in results if result.cell.decode.temperature > 0}
+    if "sampled" not in rules:
+        return TOP1
+    return f"With confidence top1: {TOP1[0].lower()}{TOP1[1:]} {SAMPLED}" if "top1" in rules else SAMPLED
 
 
 def info(frames: Frames) -> SectionInfo | None:
@@ -41,7 +60,8 @@ def info(frames: Frames) -> SectionInfo | None:
     )
     more = len(studies) - MOST_STUDIES
     cuts = (f"{count(more, 'more group')} of cells; their numbers are in report-data/cells.csv",) if more > 0 else ()
-    return SectionInfo(key="temperature", title="Temperature and noise", lead=LEAD, groups=groups, cuts=cuts)
+    lead = LEAD.format(law=law(result for _, own in studies for result in own))
+    return SectionInfo(key="temperature", title="Temperature and noise", lead=lead, groups=groups, cuts=cuts)
 
 
 def varies(results: list[CellResult]) -> bool:
@@ -77,5 +97,6 @@ def parts(title: str, results: list[CellResult], frames: Frames, labels: Labels)
     """Findings, pictures and the tables of one group."""
     ordered = sorted(results, key=lambda r: (r.cell.decode.noise, r.cell.decode.temperature))
     compared = list(pairs(ordered, frames.rows))
+    quality = qualities(ordered, frames.rows, labels)
     tables = (*((comparison(title, compared, labels),) if compared else ()), table(title, ordered, labels))
-    return (findings(results, compared, labels), *charts(title, ordered, labels), *tables)
+    return (findings(results, compared, quality, labels), *charts(title, ordered, quality, labels), *tables)
