@@ -11,17 +11,24 @@ from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import (
+    GrammarParseError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
+    UnsupportedInterpolationType,
+)
 
-from sweeps import named
-from sweeps.mapping import build, check_keys, convert, mapping
-from sweeps.source import Path, Source, SweepError, check_value, dotted, key_lines
-from sweeps.spec import GridSpec, SweepSpec
-from sweeps.tables import Tables, nearest, unknown
+from sweeps.assemble import assemble
+from sweeps.layers import forget, laid_over
+from sweeps.paths import cut, expanded
+from sweeps.source import MAX_DEPTH, Path, Source, SweepError, check_value, dotted, key_lines
+from sweeps.spec import SweepSpec
+from sweeps.tables import Tables, nearest
 
 CONFIGS = FilePath(__file__).parent / "configs"
 KEY = re.compile(r"[^.\[\]=]+|\[[^.\[\]=]+\]")
-SEPARATE = ("name", "grid", "targets", "tasks", "drafters", "exclude")
+MOST_NAME = 80  # letters of a run's name
+ASKS = (GrammarParseError, InterpolationResolutionError, UnsupportedInterpolationType)  # what ${...} can fail with
 
 
 def packaged() -> dict[str, FilePath]:
@@ -30,15 +37,15 @@ def packaged() -> dict[str, FilePath]:
 
 
 def find_sweep(name: str) -> FilePath:
-    """The file of a sweep: a path, or the name of a packaged one. Raises SweepError when it is neither."""
-    path = FilePath(name)
+    """The file of a sweep: a path, or the name of a packaged one. Raises ValueError when it is neither."""
+    path = expanded(name, "the sweep")
     if path.is_file():
         return path
     if name in packaged():
         return packaged()[name]
     if path.is_dir():
         raise SweepError(f"{name} is a directory: a sweep is a YAML file or one of {', '.join(packaged())}")
-    message = f"no sweep file {name!r}, and no packaged sweep of that name: packaged are {', '.join(packaged())}"
+    message = f"no sweep file {cut(name)!r}, and no packaged sweep of that name: packaged are {', '.join(packaged())}"
     raise SweepError(message + nearest(name, packaged()))
 
 
@@ -48,13 +55,15 @@ def settings_there_are() -> dict[str, FilePath]:
 
 
 def find_settings(name: str) -> FilePath:
-    """The file of settings: a path, or the name of packaged ones. Raises SweepError when it is neither."""
-    path, known = FilePath(name), settings_there_are()
+    """The file of settings: a path, or the name of packaged ones. Raises ValueError when it is neither."""
+    path, known = expanded(name, "--with"), settings_there_are()
     if path.is_file():
         return path
     if name in known:
         return known[name]
-    message = f"no settings file {name!r}, and no packaged settings of that name: packaged are {', '.join(known)}"
+    if path.is_dir():
+        raise SweepError(f"--with {name} is a directory: settings are a YAML file or one of {', '.join(known)}")
+    message = f"no settings file {cut(name)!r}, and no packaged settings of that name: packaged are {', '.join(known)}"
     raise SweepError(message + nearest(name, known))
 
 
@@ -67,76 +76,63 @@ def load_sweep(
     replaces what stood there. Their names are added to the sweep's (unless they give it another one): other settings
     are another run, with a directory of its own.
     """
-    text = _read(path)
-    lines = key_lines(text, str(path))
+    raw, lines = _parsed(path, {})
     applied: dict[Path, str] = {}
     source = Source(name=str(path), lines=lines, overrides=applied)
+    for number, layer in enumerate(settings):
+        if layer.resolve() in {other.resolve() for other in settings[:number]}:
+            raise SweepError(f"--with {layer.stem} is given twice")
+        over, places = _parsed(layer, {"empty": "the file is empty: settings are keys of a sweep, as `grid:`"})
+        raw, replaced = laid_over(raw, over)
+        for key in replaced:
+            forget(lines, key)
+            forget(applied, key)
+            applied |= {below: f"{layer}:{line}" for below, line in places.items() if below[: len(key)] == key}
     try:
-        config = OmegaConf.create(text)
+        config = OmegaConf.create(raw)
         assert isinstance(config, DictConfig)
-        for layer in settings:
-            config = _laid_over(config, layer, applied)
         for override in overrides:
-            applied[_apply(config, override)] = f"override {override}"
-        raw = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+            key = _apply(config, override)
+            forget(lines, key)
+            forget(applied, key)
+            applied[key] = f"override {override}"
+        values = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise _interpolation_error(error, source) from None
-    except yaml.YAMLError as error:
-        raise SweepError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        raise _refused(error, source) from None
+    assert isinstance(values, dict)
+    plain = {str(key): value for key, value in values.items()}
+    plain["name"] = _joined_name(plain.get("name", _name_of(path.stem)), settings, ("name",) in applied)
+    return assemble(plain, tables, source)
+
+
+def _parsed(file: FilePath, lacks: dict[str, str]) -> tuple[dict[str, Any], dict[Path, int]]:
+    """What a file holds, `${...}` as it is written, and the line of each key. Raises SweepError with file and line."""
+    text = _read(file)
+    lines = key_lines(text, str(file), **lacks)
+    try:
+        raw = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except OmegaConfBaseException as error:
+        raise _refused(error, Source(name=str(file), lines=lines, overrides={})) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise SweepError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     assert isinstance(raw, dict)
-    values = {_text_key(k, source): v for k, v in raw.items()}
-    given = values.setdefault("name", _name_of(path.stem))
-    if ("name",) not in applied and isinstance(given, str):
-        values["name"] = "-".join((given, *(_name_of(layer.stem) for layer in settings)))
-    return _spec(values, tables, source)
+    return {str(key): value for key, value in raw.items()}, lines
 
 
-def _spec(raw: dict[str, Any], tables: Tables, source: Source) -> SweepSpec:
-    """The sweep from resolved plain values."""
-    check_keys(raw, SweepSpec.__slots__, (), source)
-    if "grid" not in raw:
-        raise source.error((), "grid is missing: a sweep needs at least grid.target and grid.task")
-    grid = build(GridSpec, raw["grid"], ("grid",), source)
-    return build(
-        SweepSpec,
-        {key: value for key, value in raw.items() if key not in SEPARATE},
-        (),
-        source,
-        name=convert(str, raw["name"], ("name",), source),
-        grid=grid,
-        targets=named.targets(grid.target, raw.get("targets", {}), tables, source),
-        tasks=named.tasks(grid.task, raw.get("tasks", {}), tables, source),
-        drafters=named.drafters(grid.drafter, raw.get("drafters", {}), tables, source),
-        exclude=_exclude(raw, grid, tables, source),
-    )
-
-
-def _exclude(
-    raw: dict[str, Any], grid: GridSpec, tables: Tables, source: Source
-) -> tuple[dict[str, tuple[str | float | int, ...]], ...]:
-    """Rules of axis -> values. A name must exist; a value may be off its axis (overrides take values away)."""
-    names = {
-        "target": (*tables.targets, *raw.get("targets", {}), *grid.target),
-        "task": (*tables.tasks, *raw.get("tasks", {}), *grid.task),
-        "drafter": (*tables.drafters, *raw.get("drafters", {}), *grid.drafter),
-    }
-    given = raw.get("exclude", [])
-    rules = []
-    for index, rule in enumerate(given if isinstance(given, list) else [given]):
-        path: Path = ("exclude", index)
-        values = mapping(rule, path, source)
-        check_keys(values, GridSpec.__slots__, path, source)
-        if not values:
-            raise source.error(path, f"{dotted(path)} is empty: a rule with no axis would exclude everything")
-        converted = {}
-        for axis, value in values.items():
-            where = (*path, axis)
-            converted[axis] = convert(GridSpec.__annotations__[axis], value, where, source)
-            for name in converted[axis]:
-                if axis in names and name not in names[axis]:
-                    raise source.error(where, f"{dotted(where)}: {unknown(axis, name, dict.fromkeys(names[axis]))}")
-        rules.append(converted)
-    return tuple(rules)
+def _joined_name(given: Any, settings: Sequence[FilePath], final: bool) -> Any:
+    """The sweep's name with those of its settings behind it, unless a later name is `final`. Raises SweepError where
+    that makes it longer than a name may be.
+    """
+    if final or not settings or not isinstance(given, str):
+        return given
+    parts = (given, *(_name_of(layer.stem) for layer in settings))
+    name = "-".join(parts)
+    if len(name) > MOST_NAME >= len(given):
+        joined = " and ".join(map(repr, parts))
+        raise SweepError(
+            f"the run's name would be {joined} joined, {len(name)} letters: allowed are {MOST_NAME}: give name=..."
+        )
+    return name
 
 
 def _read(path: FilePath) -> str:
@@ -149,20 +145,9 @@ def _read(path: FilePath) -> str:
         raise SweepError(f"{path}: {error.strerror}") from None
 
 
-def _laid_over(config: DictConfig, layer: FilePath, applied: dict[Path, str]) -> DictConfig:
-    """The configuration with a settings file merged into it; its keys are remembered with their lines."""
-    text = _read(layer)
-    lines = key_lines(text, str(layer))
-    parents = {key[:end] for key in lines for end in range(len(key))}
-    applied |= {key: f"{layer}:{line}" for key, line in lines.items() if key not in parents}
-    merged = OmegaConf.merge(config, OmegaConf.create(text))
-    assert isinstance(merged, DictConfig)
-    return merged
-
-
 def _name_of(stem: str) -> str:
     """A sweep's default name: its file's, with whatever a name may not hold replaced."""
-    return re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:80] or "sweep"
+    return re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:MOST_NAME] or "sweep"
 
 
 def _apply(config: DictConfig, override: str) -> Path:
@@ -172,6 +157,8 @@ def _apply(config: DictConfig, override: str) -> Path:
     path = _path(key)
     if not equals or not path:
         raise SweepError(f"{where}: an override is KEY=VALUE, as in grid.budget=[4,8] or measure.prompts=4")
+    if len(path) > MAX_DEPTH:
+        raise SweepError(f"override {cut(override)}: nested too deeply: allowed are {MAX_DEPTH} levels")
     value = _value(text, where)
     if len(path) == 2 and path[0] == "grid" and isinstance(value, str) and "," in value:
         value = [_value(part, where) for part in value.split(",")]  # a comma list on an axis means its values
@@ -220,20 +207,13 @@ def _path(key: str) -> Path:
     return tuple(int(part[1:-1]) if re.fullmatch(r"\[\d+\]", part) else part.strip("[]") for part in parts)
 
 
-def _text_key(key: object, source: Source) -> str:
-    """A top-level key as text."""
-    if not isinstance(key, str):
-        raise source.error((str(key),), f"the key {key!r} is read as a {type(key).__name__}: quote it")
-    return key
-
-
-def _interpolation_error(error: OmegaConfBaseException, source: Source) -> SweepError:
-    """`${...}` that means nothing: which key, where, and how to write it as plain text."""
+def _refused(error: OmegaConfBaseException, source: Source) -> SweepError:
+    """What omegaconf would not take: which key, where, and how `${...}` that means nothing is written as plain text."""
     key = getattr(error, "full_key", None) or ""
     reason = str(error).splitlines()[0]
     if getattr(error, "msg", None) and "Missing mandatory value" in reason:
         return source.error(_path(key), f"{key} is ???: give it a value, in the file or as {key}=...")
-    return source.error(_path(key), f"{key}: {_interpolation(error)}")
+    return source.error(_path(key), f"{key}: {_interpolation(error) if isinstance(error, ASKS) else reason}")
 
 
 def _interpolation(error: OmegaConfBaseException) -> str:

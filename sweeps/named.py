@@ -118,4 +118,4 @@ def _kind(values: dict[str, Any], name: str, kinds: Any, what: str, path: Path, 
 def _axis(axis: str, index: int, source: Source) -> Path:
     """Where the value number `index` of an axis stands (the axis itself when it is a lone value)."""
     item: Path = ("grid", axis, index)
-    return item if item in source.lines else ("grid", axis)
+    return item if item in source.lines or item in source.overrides else ("grid", axis)

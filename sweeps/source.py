@@ -11,8 +11,17 @@ from typing import Any
 
 import yaml
 
+from sweeps.paths import cut
+
 Path = tuple[str | int, ...]
-BOOL, INT, FLOAT, MERGE, NULL = (f"tag:yaml.org,2002:{tag}" for tag in ("bool", "int", "float", "merge", "null"))
+TAG = "tag:yaml.org,2002:"
+BOOL, INT, FLOAT, MERGE, NULL = (TAG + tag for tag in ("bool", "int", "float", "merge", "null"))
+PLAIN = (BOOL, INT, FLOAT, MERGE, NULL, *(TAG + tag for tag in ("str", "map", "seq", "timestamp")))
+MAX_DEPTH = 20  # levels; a sweep has four
+MAX_NODES = 100_000  # values, each alias counted as what it stands for
+
+
+EMPTY = "the file is empty: a sweep has at least `grid:` with `target` and `task`"
 
 
 class SweepError(ValueError):
@@ -52,8 +61,11 @@ def dotted(path: Path) -> str:
     return text
 
 
-def key_lines(text: str, name: str) -> dict[Path, int]:
-    """The line of every key path of a YAML text; raises SweepError (`file:line: ...`) on whatever would be misread."""
+def key_lines(text: str, name: str, *, empty: str = EMPTY) -> dict[Path, int]:
+    """The line of every key path of a YAML text; raises SweepError (`file:line: ...`) on whatever would be misread.
+
+    `empty` says what a file without anything in it lacks.
+    """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except RecursionError:
@@ -65,11 +77,12 @@ def key_lines(text: str, name: str) -> dict[Path, int]:
     except yaml.YAMLError as error:
         raise SweepError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if root is None:
-        raise SweepError(f"{name}: the file is empty: a sweep has at least `grid:` with `target` and `task`")
+        raise SweepError(f"{name}: {empty}")
     if not isinstance(root, yaml.MappingNode):
         raise SweepError(
             f"{name}:{root.start_mark.line + 1}: the top level must be a mapping of keys, not a list or a word"
         )
+    _measure(root, name, {})
     lines: dict[Path, int] = {}
     _walk(root, (), name, lines)
     return lines
@@ -85,7 +98,33 @@ def check_value(text: str, where: str) -> None:
         raise SweepError(f"{where}: not a YAML value: {getattr(error, 'problem', None) or error}") from None
     if node is None or text[node.end_mark.index :].strip():
         raise SweepError(f"{where}: what follows # would be a remark: quote the value (KEY='\"...\"' in a shell)")
+    _measure(node, where, {}, inline=True)
     _walk(node, (), where, {}, inline=True)
+
+
+def _measure(
+    node: yaml.Node, name: str, known: dict[int, tuple[int, int]], *, level: int = 1, inline: bool = False
+) -> tuple[int, int]:
+    """How many values a node stands for and how many levels they take; refuses more than anybody writes.
+
+    A few lines of aliases can stand for billions of values, which would be made one by one later. `known` holds what
+    was measured; a node within itself counts once (it is refused later).
+    """
+    where = name if inline else f"{name}:{node.start_mark.line + 1}"
+    if id(node) not in known:
+        if level > MAX_DEPTH:
+            raise SweepError(f"{where}: nested too deeply: allowed are {MAX_DEPTH} levels")
+        known[id(node)] = (1, 1)
+        inside = [] if isinstance(node, yaml.ScalarNode) else node.value
+        children = [child for item in inside for child in (item if isinstance(item, tuple) else (item,))]
+        found = [_measure(child, name, known, level=level + 1, inline=inline) for child in children]
+        known[id(node)] = (1 + sum(size for size, _ in found), 1 + max((height for _, height in found), default=0))
+    size, height = known[id(node)]
+    if level + height - 1 > MAX_DEPTH:
+        raise SweepError(f"{where}: nested too deeply: allowed are {MAX_DEPTH} levels")
+    if size > MAX_NODES:
+        raise SweepError(f"{where}: stands for {size} values: allowed are {MAX_NODES}")
+    return size, height
 
 
 def _walk(
@@ -105,6 +144,11 @@ def _walk(
     if any(node is outer for outer in above):
         raise SweepError(f"{where(node)}: {dotted(path)} is an alias of what it stands in: write its value out")
     above = (*above, node)
+    if node.tag not in PLAIN:
+        tag = node.tag.replace(TAG, "!!")
+        raise SweepError(
+            f"{where(node)}: not YAML for a sweep: {dotted(path)} has the tag {cut(tag)}: write it plainly"
+        )
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node, where(node))
@@ -119,6 +163,10 @@ def _walk(
             if key.tag == MERGE:
                 continue  # the merged mapping was walked where its anchor stands
             _check_scalar(key, where(key))
+            if key.tag in (BOOL, INT, FLOAT, NULL):
+                what = f"{dotted(path)}: the key" if path else "the key"
+                kind = key.tag.removeprefix(TAG)
+                raise SweepError(f"{where(key)}: {what} {key.value or 'null'} is read as a {kind}: quote it")
             if key.value in seen:
                 first = "" if inline else f" (first in line {seen[key.value].start_mark.line + 1})"
                 raise SweepError(f"{where(key)}: {key.value} is given twice{first}")

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sweeps.paths import cut
+
 Noise = Literal["coupled", "independent"]
 Confidence = Literal["top1", "sampled"]
 CommitRule = Literal["standard", "threshold"]
@@ -24,7 +26,7 @@ MIN_CPUS = 0.01  # a hundred workers a CPU; less would plan thousands
 def check(condition: bool, where: str, value: object, allowed: str) -> None:
     """Raise ValueError naming the field, its value and what is allowed, unless `condition` holds."""
     if not condition:
-        raise ValueError(f"{where} is {value!r}: allowed is {allowed}")
+        raise ValueError(f"{where} is {cut(repr(value), 120)}: allowed is {allowed}")
 
 
 def normalised(value: float) -> float:
