@@ -1,4 +1,4 @@
-"""Which of several cells is better beyond doubt: its paired interval excludes the runner-up.
+"""Which of several cells is better beyond doubt: its interval excludes every rival.
 
 Cells compete when they share setting, task and budget. One that failed its check (broken claim, alarms) cannot win, and
 an oracle, which is no method, does not compete.
@@ -13,25 +13,35 @@ from reports.labels import Labels
 from sweeps.aggregate import CellResult
 
 
+def competes(result: CellResult) -> bool:
+    """Whether a cell is a method whose numbers may be held against others'."""
+    is_method = not (result.cell.is_baseline or result.cell.drafter.oracle)
+    return is_method and result.claim_holds is not False and not result.alarms
+
+
 def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResult]]:
     """Cells that may be compared with each other."""
     groups = defaultdict(list)
     for result in results:
         cell = result.cell
-        is_method = not (cell.is_baseline or cell.drafter.oracle)
-        if is_method and result.claim_holds is not False and not result.alarms:
+        if competes(result):
             key = (labels.setting[result.cell_id], labels.task[result.cell_id], cell.drafter.budget, cell.seed)
             groups[key].append(result)
     return list(groups.values())
 
 
 def nfe_winners(frames: Frames, labels: Labels) -> set[str]:
-    """Cells with the fewest forwards: the runner-up's NFE over theirs, paired by prompt, is above 1 at 95 %."""
+    """Cells that need fewer forwards than every rival: its NFE over theirs, paired by prompt, is above 1 at 95 %.
+
+    Cells with equal counts (one method under two names) do not beat each other, so neither wins.
+    """
     winners = set()
     for group in rivals(labels, frames.results):
         ranked = sorted((r for r in group if r.nfe_reduction.value), key=lambda r: -(r.nfe_reduction.value or 0))
-        if len(ranked) > 1 and fewer_forwards(frames, ranked[0], ranked[1]):
-            winners.add(ranked[0].cell_id)
+        for one in ranked:
+            others = [other for other in ranked if other is not one]  # the best come first: most lose at once
+            if others and all(fewer_forwards(frames, one, other) for other in others):
+                winners.add(one.cell_id)
     return winners
 
 
