@@ -5,6 +5,8 @@ exit code. Report and mirror are skipped only when they were made from exactly w
 """
 
 import sys
+import traceback
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +15,11 @@ from orchestrator.outcome import RunOutcome
 from orchestrator.promises import broken_promises
 from sweeps.store import RunDir
 
+if TYPE_CHECKING:
+    from orchestrator.tracking import MirrorOutcome
+
 SHOWN = 10
-WRONG, MIRROR_ONLY = 1, 3
+WRONG, MIRROR_ONLY, DEFECT = 1, 3, 70
 
 
 def finish(run: RunDir, outcome: RunOutcome, *, tracking_uri: str = "") -> int:
@@ -58,13 +63,17 @@ def bring_up_to_date(run: RunDir, *, nothing_missing: bool, tracking_uri: str = 
 
 def write_report(run: RunDir) -> int:
     """Write the report and print its path; an exit code."""
-    from reports.render import render
+    from reports.render import SectionsFailedError, render
 
     try:
         click.echo(f"report: {render(run.root)}")
     except (OSError, ValueError) as error:
         tell(f"no report: {error} (spot report {run.root} tries again)")
         return WRONG
+    except SectionsFailedError as error:  # the mirror is made all the same
+        traceback.print_exception(error)
+        tell(f"{error.message}: this is a defect of spot, not of your input")
+        return DEFECT
     return 0
 
 
@@ -72,7 +81,11 @@ def mirror(run: RunDir, tracking_uri: str = "") -> int:
     """Bring the MLflow mirror up to date and say how that went; an exit code."""
     from orchestrator.tracking import sync
 
-    outcome = sync(run.root, tracking_uri)
+    return say_mirror(sync(run.root, tracking_uri))
+
+
+def say_mirror(outcome: "MirrorOutcome") -> int:
+    """Say how a mirroring went; an exit code."""
     for line in outcome.notes:
         tell(line)
     if outcome.failed:

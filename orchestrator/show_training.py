@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from orchestrator.collect import CollectProgress
     from workers.training.order import OrderProgress
+    from workers.training.order_accuracy import JudgingProgress
     from workers.training.order_card import OrderCard, Share
     from workers.training.target import Progress
 
@@ -46,8 +47,14 @@ class TrainingScreen:
                 if loss is not None:
                     name = "held out" if role == "trained on" else role
                     shares = " ".join(percent(share) for share in progress.evaluation.accuracy[role][:4])
-                    text += f"; {name}: loss {loss:.3f}, right at depths 1 to 4 {shares} %"
+                    text += f"; {name}, on a sample: loss {loss:.3f}, right at depths 1 to 4 {shares} %"
         self._say(text, at_once=progress.evaluation is not None)
+
+    def judging(self, progress: "JudgingProgress") -> None:
+        """A source whose prompts the trained model is asked about."""
+        source = progress.source
+        what = f"{source.task} T = {source.temperature:g} of {source.target}"
+        self._say(f"judging {progress.number}/{progress.total}: {what}", at_once=True)
 
     def target(self, progress: "Progress") -> None:
         """A step of a target."""

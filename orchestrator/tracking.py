@@ -88,11 +88,16 @@ def training_outcome(place: Location, written: TrainingWritten) -> MirrorOutcome
     return MirrorOutcome(
         status="written" if written.written else "unchanged",
         uri=shown(place.uri),
-        message=f"{written.written} evaluations written, {written.unchanged} were there already{going}",
+        message=evaluations_message(written.written, written.unchanged) + going,
         written=written.written,
         unchanged=written.unchanged,
         notes=notes,
     )
+
+
+def evaluations_message(written: int, unchanged: int) -> str:
+    """How many points of a training run's curves were written, in words."""
+    return f"{written} evaluation{'s' * (written != 1)} written, {unchanged} there already"
 
 
 def outcome(place: Location, written: Written) -> MirrorOutcome:

@@ -1,18 +1,20 @@
 """`spot train order`: trajectories on the worker pool, then training of the order model in this process.
 
-Everything lies below one directory: `traces/` (kept: a second run collects only what is missing), `state.pt` (training
-goes on from it), `training.jsonl` (its log) and `model/`, the checkpoint with its card, which a drafter's `checkpoint`
-option may name. What is only judged (test tasks, test targets) is recorded from the split `test`.
+Everything lies below one directory: `request.json` (what it is for: another request is refused), `traces/` (kept: a
+second run collects only what is missing), `state.pt` (training goes on from it), `training.jsonl` (its log) and
+`model/`, the checkpoint with its card, which a drafter's `checkpoint` option may name. What is only judged (test tasks,
+test targets) is recorded from the split `test`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
+from orchestrator.train_request import check_request, option, request_of, write_request
 from orchestrator.train_shared import (
     TRACES,
     cells_of,
@@ -32,15 +34,19 @@ from workers.training.order_recipe import OrderRecipe
 
 if TYPE_CHECKING:
     from workers.training.order import OrderProgress, OrderTrained
+    from workers.training.order_accuracy import JudgingProgress
 
 STATE, MODEL = "state.pt", "model"
+FREE = ("--test-target", "--test-task", "--test-prompts")  # what is only judged changes no weight
+FREE_UNTRAINED = ("--prompts", "--steps")
 CHOICE = 3  # open positions that a block needs for its order to be a choice once one commit is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRequest:
     """What to train on: the first `prompts` of each task's train split, decoded draft-free by each target at each
-    temperature. `test_targets` and `test_tasks` are judged and never trained on, on `test_prompts` each.
+    temperature. `test_targets` and `test_tasks` are judged and never trained on, on `test_prompts` each (None: see
+    `judged_prompts`).
     """
 
     targets: tuple[str, ...]
@@ -49,7 +55,7 @@ class OrderRequest:
     test_tasks: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = (0.0, 1.0)
     prompts: int = 300
-    test_prompts: int = 50
+    test_prompts: int | None = None
     seed: int = 0
     max_new_tokens: int = 128
     block_length: int = 32
@@ -63,17 +69,22 @@ class OrderRequest:
         for name in ("targets", "tasks"):
             both = [value for value in getattr(self, name) if value in getattr(self, f"test_{name}")]
             if both:
-                raise ValueError(
-                    f"train order: test_{name} has {both[0]!r}, which is trained on: allowed is one of them"
-                )
+                trained = f"it is trained on too ({option(name)})"
+                raise ValueError(f"{option(f'test_{name}')} {both[0]}: {trained}: give it as one of the two")
         for name, least in (("prompts", 2), ("test_prompts", 1), ("max_new_tokens", CHOICE), ("block_length", CHOICE)):
-            if getattr(self, name) < least:
+            value = getattr(self, name)
+            if value is not None and value < least:
                 why = ": with fewer open positions there is no order to learn" if least == CHOICE else ""
-                raise ValueError(
-                    f"train order: {name} is {getattr(self, name)!r}: allowed is a whole number from {least}{why}"
-                )
+                raise ValueError(f"train order: {name} is {value!r}: allowed is a whole number from {least}{why}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"train order: seed is {self.seed!r}: allowed is a whole number from 0 to 2**63-1")
+
+    @property
+    def judged_prompts(self) -> int:
+        """Prompts of each test task: as asked for, or a sixth of those trained on (at least 4 where there are so many,
+        at most 50).
+        """
+        return min(50, self.prompts, max(4, self.prompts // 6)) if self.test_prompts is None else self.test_prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +121,7 @@ def order_cells(request: OrderRequest) -> OrderCells:
         for target, name in product([*learnt, *test], (*request.tasks, *request.test_tasks))
         if target in test or name in request.test_tasks
     ]
-    judged = {name: resolved_task(name, "test", request.test_prompts) for _, name in asked}
+    judged = {name: resolved_task(name, "test", request.judged_prompts) for _, name in asked}
     return OrderCells(
         learnt=cells_of(product(learnt, tasks), rules, request.seed),
         judged=cells_of([(target, judged[name]) for target, name in asked], rules, request.seed),
@@ -134,33 +145,42 @@ def train_order_command(
     recipe: OrderRecipe | None = None,
     on_collect: Callable[[CollectProgress], None] | None = None,
     on_train: "Callable[[OrderProgress], None] | None" = None,
+    on_judge: "Callable[[JudgingProgress], None] | None" = None,
     tracking_uri: str = "",
 ) -> OrderOutcome:
     """Collect what is missing below `out`, then train (or go on training) and write `out/model`.
 
-    Raises ValueError, before any work, for bad names or a directory that is in use; later when a cell has no
-    trajectory at all, or the state cannot be gone on with.
+    Raises ValueError, before any work, for bad names or a directory that is in use or of another request; later when a
+    cell has no trajectory at all, or the state cannot be gone on with.
     """
     check_folder(out, TRACES, MODEL)
     cells = order_cells(request)
+    recipe = recipe or replace(OrderRecipe(), seed=request.seed)
+    asked = request_of("spot train order", {**asdict(request), "steps": recipe.steps}, cells.learnt)
+    free = FREE if (out / STATE).exists() else (*FREE, *FREE_UNTRAINED)
+    check_request(out, asked, free=free, free_untrained=FREE_UNTRAINED)
     import torch  # not at import time
 
     threads = torch.get_num_threads()
     with RunLock(RunDir(out)):
+        if not (out / TRACES).exists():  # those of before there were requests may be of another one
+            write_request(out, asked)
         collected = collect_all(pool, request, cells, out / TRACES, on_collect)
         torch.set_num_threads(threads)  # an inline pool decodes with others; weights depend on their number
         from workers.training.order import train_order
 
         trained = train_order(
             paths_of(cells.learnt, collected, out / TRACES),
-            recipe or replace(OrderRecipe(), seed=request.seed),
+            recipe,
             test_paths=paths_of(cells.judged, collected, out / TRACES),
             out_dir=out / MODEL,
             progress=on_train,
+            judging=on_judge,
             resume=out / STATE,
             log=out / LOG_FILE,
             tracking_uri=tracking_uri,
         )
+        write_request(out, asked)
     return OrderOutcome(trained=trained, traces=len(collected.paths), failures=collected.failures)
 
 
@@ -172,7 +192,7 @@ def collect_all(
     progress: Callable[[CollectProgress], None] | None,
 ) -> Collected:
     """The trajectories of all cells. Raises ValueError for a cell without any."""
-    wanted = dict.fromkeys(cells.learnt, request.prompts) | dict.fromkeys(cells.judged, request.test_prompts)
+    wanted = dict.fromkeys(cells.learnt, request.prompts) | dict.fromkeys(cells.judged, request.judged_prompts)
     collected = collect_traces(pool, wanted, folder, progress=progress)
     check_collected([*cells.learnt, *cells.judged], collected, folder)
     return collected

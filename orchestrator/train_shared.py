@@ -54,8 +54,8 @@ def resolved_task(name: str, split: Split, prompts: int) -> TaskSpec:
     task = resolve_task(task_spec(name, split))
     have = prompts_there_are(task, prompts)
     if have < prompts:
-        option = "prompts" if split == "train" else "test_prompts"
-        raise ValueError(f"{option} is {prompts}: allowed is a whole number up to the {have} of {name}")
+        field = "prompts" if split == "train" else "test_prompts"
+        raise ValueError(f"{field} is {prompts}: allowed is a whole number up to the {have} of {name}")
     return task
 
 

@@ -1,15 +1,17 @@
 """`spot train spiffy`: trajectories on the worker pool, then calibration of a draft graph in this process.
 
-Everything lies below one directory: `traces/` (kept: a second run collects only what is missing) and `graph/`, the
-graph with its card, which a drafter's `checkpoint` option may name. Equal trajectories give an equal file.
+Everything lies below one directory: `request.json` (what it is for: another request is refused), `traces/` (kept: a
+second run collects only what is missing) and `graph/`, the graph with its card, which a drafter's `checkpoint` option
+may name. Equal trajectories give an equal file.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from orchestrator.collect import CollectProgress, collect_traces
 from orchestrator.pool import Pool
+from orchestrator.train_request import check_request, request_of, write_request
 from orchestrator.train_shared import (
     TRACES,
     cells_of,
@@ -27,6 +29,7 @@ from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe
 
 GRAPH = "graph"
+FREE = ("--prompts", "--budget-max")  # a graph is counted anew each time
 CHOICE = 3  # open positions of a block without which nothing can be drafted: one is known, one stays open
 
 
@@ -83,16 +86,21 @@ def train_spiffy_command(
 ) -> SpiffyOutcome:
     """Collect what is missing below `out`, then calibrate and write `out/graph`.
 
-    Raises ValueError, before any work, for bad names or a directory that is in use; later when a cell has no
-    trajectory at all, or there is nothing to count in them.
+    Raises ValueError, before any work, for bad names or a directory that is in use or of another request; later when a
+    cell has no trajectory at all, or there is nothing to count in them.
     """
     check_folder(out, TRACES, GRAPH)
     cells = spiffy_cells(request)
+    recipe = recipe or SpiffyRecipe()
+    options = {**asdict(request), "budget_max": recipe.budget_max}
+    asked = request_of("spot train spiffy", options, cells)
+    check_request(out, asked, free=FREE)
     with RunLock(RunDir(out)):
+        write_request(out, asked)
         wanted = dict.fromkeys(cells, request.prompts)
         collected = collect_traces(pool, wanted, out / TRACES, progress=on_collect)
         check_collected(cells, collected, out / TRACES)
         from workers.training.spiffy import calibrate  # torch: not before there is something to count
 
-        graph = calibrate(collected.paths, recipe or SpiffyRecipe(), out_dir=out / GRAPH)
+        graph = calibrate(collected.paths, recipe, out_dir=out / GRAPH)
     return SpiffyOutcome(graph=graph, path=out / GRAPH, traces=len(collected.paths), failures=collected.failures)

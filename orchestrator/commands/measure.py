@@ -46,8 +46,9 @@ def cost(out: Path, states: str | None, prefixes: str | None, **options: Any) ->
     curve, digest = measure_cost(request, out, show)
     row = curve.forward_seconds(0)
     for count in curve.states:
+        name = "state: " if count == 1 else "states:"
         click.echo(
-            f"{count:>4} states: {1e3 * row[count - 1]:.2f} ms, {row[count - 1] / row[0]:.2f} times the root alone"
+            f"{count:>4} {name} {1e3 * row[count - 1]:.2f} ms, {row[count - 1] / row[0]:.2f} times the root alone"
         )
     if not curve.drafters:
         click.echo(f"no order model for {curve.target}: the drafter's time counts as nothing", err=True)

@@ -30,7 +30,9 @@ def train() -> None:
 @click.option("--test-target", "test_targets", multiple=True, help="A target to judge on and never train on; the same.")
 @click.option("--prompts", type=int, default=300, show_default=True, help="Prompts of each task's train split.")
 @click.option(
-    "--test-prompts", type=int, default=50, show_default=True, help="Prompts of the test split, where only judged."
+    "--test-prompts",
+    type=int,
+    help="Prompts of the test split, where only judged (default: a sixth of --prompts, from 4 to 50).",
 )
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the trajectories' noise and of training.")
@@ -55,7 +57,9 @@ def order(
     The checkpoint is written to OUT/model, which a drafter's checkpoint option may name, with a card that says how
     often it is right by role (trained on, or out of domain), target, task, temperature and depth. Run again after
     whatever ended it, it collects and trains only what is missing, and the weights are those of an uninterrupted run.
-    The log is OUT/training.jsonl; MLflow mirrors it (spot sync OUT).
+    The log is OUT/training.jsonl; MLflow mirrors it (spot sync OUT). OUT/request.json says what OUT is for: other
+    targets, tasks or settings are refused there, while what is only judged may change, and so may --prompts and --steps
+    until training begins.
 
     Exit codes: 0 all is well; 1 prompts have no trajectory; 2 bad input; 3 the model is whole but its MLflow mirror is
     not; 130 interrupted.
@@ -87,9 +91,12 @@ def order(
         recipe=recipe,
         on_collect=screen.collect,
         on_train=follow,
+        on_judge=screen.judging,
         tracking_uri=tracking_uri,
     )
     console().print(accuracy_table(outcome.trained.card))
+    for warning in outcome.trained.card.warnings():
+        click.echo(warning)
     click.echo(
         f"{folder / 'model'}: trained on {outcome.trained.card.traces} trajectories (accuracies in its README.md)"
     )
@@ -115,7 +122,8 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
 
     The graph is written to OUT/graph, which a drafter's checkpoint option may name. Run again, it collects only what
-    is missing. Exit code 1 when prompts have no trajectory.
+    is missing. OUT/request.json says what OUT is for: other tasks or settings are refused there, while --prompts and
+    --budget-max may change (the graph is made anew). Exit code 1 when prompts have no trajectory.
     """
     from orchestrator.pools import make_pool
     from orchestrator.show_training import TrainingScreen

@@ -65,7 +65,7 @@ def runs_of(folder):
     return client, client.search_runs([experiment.experiment_id])
 
 
-def test_curves_are_followed_through_an_interruption_and_no_point_is_there_twice(folder, monkeypatch):
+def test_curves_are_followed_through_an_interruption_and_no_point_is_there_twice(folder, monkeypatch, capsys):
     monkeypatch.setattr("workers.training.order.SAVE_EVERY", 4)
 
     def stop(progress):
@@ -77,8 +77,13 @@ def test_curves_are_followed_through_an_interruption_and_no_point_is_there_twice
     client, (run,) = runs_of(folder)
     assert run.info.status == "RUNNING"
     assert [point.step for point in client.get_metric_history(run.info.run_id, "loss")] == [3, 6]
-    card = train(folder, TrainingMirror(folder).follow)
+    mirror = TrainingMirror(folder)
+    card = train(folder, mirror.follow)
+    capsys.readouterr()
+    assert mirror.finish() == 0
+    assert "(2 evaluations written, 2 there already)" in capsys.readouterr().out
     assert TrainingMirror(folder).finish() == 0
+    assert "(0 evaluations written, 4 there already)" in capsys.readouterr().out
     assert sync(folder).status == "unchanged"
     client, (same,) = runs_of(folder)
     assert (same.info.run_id, same.info.status) == (run.info.run_id, "FINISHED")

@@ -15,7 +15,13 @@ import torch
 
 from workers.models.facts import OrderConfig, inspect_order_model
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
-from workers.training.order_accuracy import judge, judge_examples, judged_examples
+from workers.training.order_accuracy import (
+    JUDGED_EXAMPLES,
+    JudgingProgress,
+    judge,
+    judge_examples,
+    judged_examples,
+)
 from workers.training.order_card import ROLES, DepthAccuracy, OrderCard, Role, Share, read_card, write_card
 from workers.training.order_data import Trajectories
 from workers.training.order_log import Evaluation, TrainingStart, opened
@@ -65,6 +71,7 @@ def train_order(
     out_dir: Path,
     test_paths: Sequence[Path] = (),
     progress: Callable[[OrderProgress], None] | None = None,
+    judging: Callable[[JudgingProgress], None] | None = None,
     resume: Path | None = None,
     log: Path | None = None,
     tracking_uri: str = "",
@@ -112,7 +119,7 @@ def train_order(
             progress(report)
     if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
         return OrderTrained(path=out_dir, card=card)
-    return stored(trainee.order, data, recipe, out_dir, seconds=seconds)
+    return stored(trainee.order, data, recipe, out_dir, seconds=seconds, judging=judging)
 
 
 def learnable(data: Trajectories) -> Ints:
@@ -162,9 +169,8 @@ def evaluate(
     accuracy: dict[Role, tuple[Share, ...]] = {}
     for role, (steps, depths) in examples.items():
         tally = judge_examples(model, data, steps, depths)
-        everything = np.ones(len(steps), dtype=np.bool_)
         losses[role] = tally.loss
-        accuracy[role] = tuple(tally.shares(everything, depth)[0] for depth in range(1, recipe.max_depth + 1))
+        accuracy[role] = tuple(tally.at(depth)[0] for depth in range(1, recipe.max_depth + 1))
     return Evaluation(
         step=report.step,
         loss=report.loss,
@@ -186,10 +192,19 @@ def card_of(folder: Path, data: Trajectories, recipe: OrderRecipe) -> OrderCard 
     return card if made == (facts.digest, recipe, data.data_digest, data.test_digest) else None
 
 
-def stored(model: OrderModel, data: Trajectories, recipe: OrderRecipe, folder: Path, *, seconds: float) -> OrderTrained:
+def stored(
+    model: OrderModel,
+    data: Trajectories,
+    recipe: OrderRecipe,
+    folder: Path,
+    *,
+    seconds: float,
+    judging: Callable[[JudgingProgress], None] | None,
+) -> OrderTrained:
     """Write the checkpoint, and its card once it was judged as stored, rounding included."""
     digest = save_order_model(model, folder)
-    judged = judge(load_order_model(folder, block_length=data.block_length), data, recipe.max_depth)
+    asked = load_order_model(folder, block_length=data.block_length)
+    judged = judge(asked, data, recipe.max_depth, progress=judging)
     card = OrderCard(
         digest=digest,
         block_length=data.block_length,
@@ -209,6 +224,7 @@ def stored(model: OrderModel, data: Trajectories, recipe: OrderRecipe, folder: P
         held_out_loss=judged.loss["trained on"],
         out_of_domain_loss=judged.loss["out of domain"],
         accuracy=judged.accuracy,
+        judged_limit=JUDGED_EXAMPLES,
     )
     write_readme(folder, card)
     write_card(folder, card)

@@ -2,10 +2,11 @@
 
 Depth d is the d-th draft commit: the known commit and d - 1 true ones are filled, and the position of the next one is
 asked for. The rival predicts the most confident stale position that is still open. Both are asked only where at least
-two positions are open. Examples of one prompt are not independent, so the intervals (Wilson) are somewhat too narrow.
+two positions are open. Examples of one prompt are not independent: intervals take the prompt as their unit, and so many
+examples of a source as `JUDGED_EXAMPLES` say as much as all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,28 +19,56 @@ from workers.training.order_data import Trajectories
 from workers.training.order_part import Ints
 
 EVALUATION_BATCH = 512
+JUDGED_EXAMPLES = 8192  # of each source: about 800 a depth
+JUDGED_SEED = 20261
 Group = tuple[Role, str, str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingProgress:
+    """Source number `number` of `total` is being judged."""
+
+    number: int
+    total: int
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Mean negative log-likelihood (nats) of some examples, and who was right about each. `depths` counts from 0."""
+    """Negative log-likelihoods (nats) of some examples, and who was right about each. `depths` counts from 0; examples
+    of one prompt share a number in `prompts`.
+    """
 
     losses: NDArray[np.float64]
     right: NDArray[np.bool_]
     stale_right: NDArray[np.bool_]
     depths: Ints
+    prompts: Ints
 
     @property
     def loss(self) -> float | None:
         """The mean loss (None: no examples)."""
         return float(self.losses.mean()) if len(self.losses) else None
 
-    def shares(self, chosen: NDArray[np.bool_], depth: int) -> tuple[Share, Share]:
-        """Order model and stale confidence on the `chosen` examples of one depth (from 1)."""
-        at = chosen & (self.depths == depth - 1)
-        return Share.of(int(self.right[at].sum()), int(at.sum())), Share.of(
-            int(self.stale_right[at].sum()), int(at.sum())
+    def at(self, depth: int) -> "tuple[Share, Share, int]":
+        """Order model and stale confidence at one depth (from 1), and the number of prompts behind them."""
+        chosen = self.depths == depth - 1
+        known, prompt = np.unique(self.prompts[chosen], return_inverse=True)
+        trials_P = np.bincount(prompt, minlength=len(known))
+        ours_P, stale_P = (
+            np.bincount(prompt[right[chosen]], minlength=len(known)) for right in (self.right, self.stale_right)
+        )
+        return Share.clustered(ours_P, trials_P), Share.clustered(stale_P, trials_P), len(known)
+
+    @classmethod
+    def joined(cls, tallies: "Sequence[Tally]") -> "Tally":
+        """The examples of all of them."""
+        return cls(
+            losses=np.concatenate([tally.losses for tally in tallies]),
+            right=np.concatenate([tally.right for tally in tallies]),
+            stale_right=np.concatenate([tally.stale_right for tally in tallies]),
+            depths=np.concatenate([tally.depths for tally in tallies]),
+            prompts=np.concatenate([tally.prompts for tally in tallies]),
         )
 
 
@@ -49,11 +78,28 @@ def judged_examples(data: Trajectories, role: Role, max_depth: int, limit: int =
     They are evenly thinned to about `limit` of them (0: all).
     """
     of_role = np.array([source.role == role for source in data.sources])
-    steps = np.flatnonzero(data.judged_S & of_role[data.source_S])
+    steps, depths = examples_of(data, data.judged_S & of_role[data.source_S], max_depth)
+    stride = max(1, len(depths) // limit) if limit else 1
+    return steps[::stride], depths[::stride]
+
+
+def source_examples(data: Trajectories, source: int, max_depth: int, limit: int) -> tuple[Ints, Ints]:
+    """Steps and depths of the judged examples of a source up to `max_depth`: `limit` of them by a fixed seed, or all
+    there are.
+    """
+    steps, depths = examples_of(data, data.judged_S & (data.source_S == source), max_depth)
+    if len(steps) <= limit:
+        return steps, depths
+    kept = np.sort(np.random.default_rng(JUDGED_SEED).choice(len(steps), limit, replace=False))
+    return steps[kept], depths[kept]
+
+
+def examples_of(data: Trajectories, chosen_S: NDArray[np.bool_], max_depth: int) -> tuple[Ints, Ints]:
+    """All examples of the chosen steps."""
+    steps = np.flatnonzero(chosen_S)
     counts = np.minimum(data.choices_S[steps], max_depth)
     depths = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    stride = max(1, len(depths) // limit) if limit else 1
-    return np.repeat(steps, counts)[::stride], depths[::stride]
+    return np.repeat(steps, counts), depths
 
 
 def judge_examples(model: OrderModel, data: Trajectories, steps: Ints, depths: Ints) -> Tally:
@@ -72,7 +118,8 @@ def judge_examples(model: OrderModel, data: Trajectories, steps: Ints, depths: I
             losses[at] = -logq_BA.gather(-1, batch.label_B[:, None]).squeeze(-1).numpy()
             right[at] = (logq_BA.argmax(-1) == batch.label_B).numpy()
             stale_right[at] = (batch.stale_best_B == batch.label_B).numpy()
-    return Tally(losses=losses, right=right, stale_right=stale_right, depths=depths)
+    prompts = data.prompt_S[steps]
+    return Tally(losses=losses, right=right, stale_right=stale_right, depths=depths, prompts=prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,31 +130,44 @@ class Judged:
     loss: dict[Role, float | None]
 
 
-def judge(model: OrderModel, data: Trajectories, max_depth: int) -> Judged:
-    """Accuracies at each depth from 1, of every role, target, task and temperature that there is (see `groups_of`)."""
+def judge(
+    model: OrderModel,
+    data: Trajectories,
+    max_depth: int,
+    *,
+    limit: int = JUDGED_EXAMPLES,
+    progress: Callable[[JudgingProgress], None] | None = None,
+) -> Judged:
+    """Accuracies at each depth from 1, of every role, target, task and temperature that there is (see `groups_of`).
+
+    Of each source at most `limit` examples are asked; what is counted together counts what was asked.
+    """
+    tallies: dict[Source, Tally] = {}
+    for index, source in enumerate(data.sources):
+        if progress:
+            progress(JudgingProgress(number=index + 1, total=len(data.sources), source=source))
+        tallies[source] = judge_examples(model, data, *source_examples(data, index, max_depth, limit))
+    loss: dict[Role, float | None] = dict.fromkeys(ROLES)
     rows: list[DepthAccuracy] = []
-    loss: dict[Role, float | None] = {}
-    for role in ROLES:
-        steps, depths = judged_examples(data, role, max_depth)
-        tally = judge_examples(model, data, steps, depths)
-        loss[role] = tally.loss
-        for group in groups_of([source for source in data.sources if source.role == role]):
-            of_group = np.array([belongs(source, group) for source in data.sources])
-            chosen = of_group[data.source_S[steps]]
-            for depth in range(1, max_depth + 1):
-                ours, stale = tally.shares(chosen, depth)
-                _, target, task, temperature = group
-                rows.append(
-                    DepthAccuracy(
-                        role=role,
-                        target=target,
-                        task=task,
-                        temperature=temperature,
-                        depth=depth,
-                        order_model=ours,
-                        stale_confidence=stale,
-                    )
+    for group in (group for role in ROLES for group in groups_of([s for s in data.sources if s.role == role])):
+        role, target, task, temperature = group
+        tally = Tally.joined([tallies[source] for source in data.sources if belongs(source, group)])
+        if group == (role, "", "", None):
+            loss[role] = tally.loss
+        for depth in range(1, max_depth + 1):
+            ours, stale, prompts = tally.at(depth)
+            rows.append(
+                DepthAccuracy(
+                    role=role,
+                    target=target,
+                    task=task,
+                    temperature=temperature,
+                    depth=depth,
+                    order_model=ours,
+                    stale_confidence=stale,
+                    prompts=prompts,
                 )
+            )
     return Judged(accuracy=tuple(rows), loss=loss)
 
 

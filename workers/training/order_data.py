@@ -51,7 +51,8 @@ class Trajectories:
     `order_SL[s, i]` is the number of the commit that filled position i, counted from step s (0: its own commit,
     negative: before), COMMITTED for given tokens, BEYOND for positions that are never filled. `choices_S` is the
     number of depths that are examples, `rows_S` that of masked positions, `source_S` indexes `sources`. `learnt_S`
-    marks what is trained on, `judged_S` steps of prompts that are trained on nowhere. Counts and `data_digest` are
+    marks what is trained on, `judged_S` steps of prompts that are trained on nowhere; steps of one prompt (of whatever
+    target and temperature) share a number in `prompt_S`. Counts and `data_digest` are
     those of the traces to train on; `test_traces` and `test_digest` those of the others.
     """
 
@@ -73,6 +74,7 @@ class Trajectories:
     order_SL: Tensor
     choices_S: Ints
     source_S: Ints
+    prompt_S: Ints
     learnt_S: NDArray[np.bool_]
     judged_S: NDArray[np.bool_]
 
@@ -99,6 +101,7 @@ class Trajectories:
         seen = set(prompts) - kept
         labels = labels_of(parts)
         keys = sorted({part.key for part in parts}, key=lambda key: (key[0] != "trained on", *key))
+        numbers = {prompt: number for number, prompt in enumerate(sorted({part.prompt for part in parts}))}
         row_counts = np.concatenate([part.rows_S for part in parts])
 
         def spread(values: Iterable[Any], kind: type) -> NDArray[Any]:
@@ -124,6 +127,7 @@ class Trajectories:
             order_SL=torch.from_numpy(np.concatenate([part.order_SL for part in parts])),
             choices_S=np.concatenate([part.choices_S for part in parts]),
             source_S=spread((keys.index(part.key) for part in parts), np.int64),
+            prompt_S=spread((numbers[part.prompt] for part in parts), np.int64),
             learnt_S=spread((part.role == "trained on" and part.prompt in seen for part in parts), np.bool_),
             judged_S=spread((part.prompt not in seen for part in parts), np.bool_),
         )

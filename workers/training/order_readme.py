@@ -44,9 +44,11 @@ def readme(card: OrderCard) -> str:
         "",
         "Depth d: the known commit and d - 1 true commits behind it are filled in; the position of the next one is",
         "asked for. States with a single open position are not counted. Beside it: always naming the most confident",
-        "stale position that is still open. In brackets: 95 % Wilson intervals.",
+        f"stale position that is still open. In brackets: 95 % intervals{unit(card)}.",
+        *limit_lines(card),
         f"Held-out loss: {nats(card.held_out_loss)}; out of domain: {nats(card.out_of_domain_loss)}.",
         "",
+        *(line for warning in card.warnings() for line in (f"**Mind: {warning}.**", "")),
     ]
     for role, heading in HEADINGS.items():
         rows = [row for row in card.accuracy if row.role == role]
@@ -54,7 +56,7 @@ def readme(card: OrderCard) -> str:
             lines += [f"### {heading}", ""]
         for group in dict.fromkeys(row.group for row in rows):
             lines += [f"#### {name_of(rows, group)}", ""]
-            lines += ["| depth | n | order model | stale confidence |", "| --- | --- | --- | --- |"]
+            lines += ["| depth | n | prompts | order model | stale confidence |", "| --- | --- | --- | --- | --- |"]
             lines += [depth_line(row) for row in rows if row.group == group]
             lines.append("")
     return "\n".join(lines)
@@ -69,7 +71,25 @@ def source_line(source: Source) -> str:
 
 def depth_line(row: DepthAccuracy) -> str:
     """An accuracy as a row of a table."""
-    return f"| {row.depth} | {row.order_model.n:,} | {shown(row.order_model)} | {shown(row.stale_confidence)} |"
+    prompts = "?" if row.prompts is None else f"{row.prompts}"
+    both = f"{shown(row.order_model)} | {shown(row.stale_confidence)}"
+    return f"| {row.depth} | {row.order_model.n:,} | {prompts} | {both} |"
+
+
+def unit(card: OrderCard) -> str:
+    """What the intervals of a card take as their unit."""
+    if not card.clustered:
+        return " (Wilson, as if commits were independent)"
+    return (
+        "\nover prompts, since commits of one prompt are not independent (none from a single prompt); n counts commits"
+    )
+
+
+def limit_lines(card: OrderCard) -> tuple[str, ...]:
+    """What a card says of commits that were not asked for."""
+    if card.judged_limit is None:
+        return ()
+    return (f"Of each target, task and temperature at most {card.judged_limit:,} commits, drawn by a fixed seed.",)
 
 
 def name_of(rows: Iterable[DepthAccuracy], group: tuple[Role, str, str, float | None]) -> str:
@@ -81,9 +101,11 @@ def name_of(rows: Iterable[DepthAccuracy], group: tuple[Role, str, str, float | 
 
 
 def shown(share: Share) -> str:
-    """A share in percent with its interval, or a dash."""
-    if share.value is None or share.low is None or share.high is None:
+    """A share in percent with its interval where it has one, or a dash."""
+    if share.value is None:
         return "-"
+    if share.low is None or share.high is None:
+        return f"{share.value:.1%}"
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 

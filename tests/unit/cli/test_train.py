@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from orchestrator.train import OrderRequest
 from sweeps.lock import RunLock
 from sweeps.store import RunDir
 from tests.tiny_checkpoints import write_checkpoint
@@ -109,10 +110,17 @@ def test_other_steps_than_before_say_the_way_out(spot: Spot, models: Path, tmp_p
     assert spot(*command, *few, "--steps", 2).code == 0
     ended = spot(*command, *few, "--steps", 3)
     assert ended.code == 2
-    assert (
-        "belongs to another recipe (it differs in steps); delete it to start again, or choose another --out"
-        in ended.err
+    state = tmp_path / "order" / "state.pt"
+    way_out = f"choose another --out, or delete {state} to train again (trajectories are kept)"
+    assert ended.err == (
+        f"spot: out is {str(tmp_path / 'order')!r}: it was made with --steps 2 (here --steps 3): {way_out}\n"
     )
+    state.unlink()
+    more = ["--prompts", 4, *few[2:], "--steps", 3]
+    ended = spot(*command, *more)
+    assert ended.code == 0, ended.err
+    assert "trajectories 3/4 (3 from before)" in ended.err
+    assert (read_card(tmp_path / "order" / "model").recipe.steps, spot(*command, *more).code) == (3, 0)
 
 
 def few(models: Path, out: Path, *more: object) -> list[object]:
@@ -126,7 +134,9 @@ def test_out_of_domain_accuracy_is_shown_and_changes_nothing(spot: Spot, models:
     ended = spot(*few(models, tmp_path / "out", "--test-task", "tiny-code", "--test-prompts", 2))
     assert ended.code == 0, ended.err
     assert "trajectories 5/5 (0 from before), failed 0" in ended.err
-    assert "out of domain: loss" in ended.err
+    assert "out of domain, on a sample: loss" in ended.err
+    judging = [line for line in ended.err.splitlines() if line.startswith("judging")]
+    assert judging == ["judging 1/2: tiny-arith T = 0 of target", "judging 2/2: tiny-code T = 0 of target"]
     lines = [line.split() for line in ended.out.splitlines()]
     assert ["out", "of", "domain", "tiny-code", "0"] in [line[:5] for line in lines]
     assert ["trained", "on", "tiny-arith", "0"] in [line[:4] for line in lines]
@@ -161,7 +171,14 @@ def doubled(tensors: dict[str, Any]) -> None:
     [
         (["--test-task", "tiny-cod"], "unknown task 'tiny-cod': allowed are .*; did you mean tiny-code[?]"),
         (["--test-target", "tiny-sdarr"], "unknown target 'tiny-sdarr': .*; did you mean tiny-sdar"),
-        (["--test-task", "tiny-arith"], "test_tasks has 'tiny-arith', which is trained on"),
+        (
+            ["--test-task", "tiny-arith"],
+            r"^spot: --test-task tiny-arith: it is trained on too \(--task\): give it as one of the two$",
+        ),
+        (
+            ["--test-target", "MODEL"],
+            r"^spot: --test-target .*/target: it is trained on too \(--target\): give it as one of the two$",
+        ),
         (["--task", "tiny-arith"], "tasks is .*each once"),
         (["--target", "SAME"], "targets .*target and .*other are the same weights"),
         (["--task", "humaneval"], "task humaneval: split: 'train' is not one of test"),
@@ -175,7 +192,14 @@ def test_what_cannot_be_is_one_line_before_any_work(
     spot: Spot, models: Path, tmp_path: Path, more: list[str], message: str
 ) -> None:
     write_checkpoint(tmp_path / "other", config={"max_position_embeddings": 2048})
-    ended = spot(*few(models, tmp_path / "out", *(str(tmp_path / "other") if m == "SAME" else m for m in more)))
+    names = {"SAME": str(tmp_path / "other"), "MODEL": str(models / "target")}
+    ended = spot(
+        *few(
+            models,
+            tmp_path / "out",
+            *(names.get(m, m) for m in more),
+        )
+    )
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
     assert re.search(message, ended.err), ended.err
@@ -210,3 +234,107 @@ def test_a_directory_in_use_or_of_a_sweep_is_refused(spot: Spot, models: Path, t
 def test_a_folder_of_neither_a_run_nor_a_training_cannot_be_synced(spot: Spot, tmp_path: Path) -> None:
     ended = spot("sync", tmp_path)
     assert (ended.code, ended.err) == (2, f"spot: {tmp_path} is no run directory: spec.json is missing\n")
+
+
+def test_another_request_in_the_same_directory_is_refused_before_any_work(
+    spot: Spot, models: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert spot(*few(models, out)).code == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def refused(message: str, *more: object) -> None:
+        ended = spot(*few(models, out, *more))
+        assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert f"out is {str(out)!r}: it was made with {message}: choose another --out, or delete {out}" in ended.err
+
+    arith = "--task tiny-arith"
+    refused(f"{arith} (here {arith} --task tiny-code)", "--task", "tiny-code")
+    refused("--temperature 0 (here --temperature 0 --temperature 0.5)", "--temperature", 0.5)
+    refused("--prompts 3 --seed 0 (here --prompts 4 --seed 1)", "--prompts", 4, "--seed", 1)
+    refused("--prompts 3 (here --prompts 4)", "--prompts", 4)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    ended = spot("train", "spiffy", "--target", models / "target", "--task", "tiny-arith", "--out", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"out is {str(out)!r}: it was made by spot train order: choose another --out" in ended.err
+    digest = read_card(out / "model").digest
+    assert spot(*few(models, out, "--test-task", "tiny-code", "--test-prompts", 2)).code == 0  # changes no weight
+    assert read_card(out / "model").digest == digest
+
+
+def test_the_same_request_written_otherwise_goes_on_and_other_weights_do_not(
+    spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_checkpoint(tmp_path / "target", config={"max_position_embeddings": 512})
+    assert spot(*few(tmp_path, tmp_path / "out")).code == 0
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "order", "--target", "./target", *few(tmp_path, tmp_path / "out")[4:]]
+    ended = spot(*command)
+    assert ended.code == 0, ended.err
+    assert "trajectories 3/3 (3 from before)" in ended.err
+    write_checkpoint(tmp_path / "target", config={"max_position_embeddings": 512}, weights=doubled)
+    ended = spot(*command)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.search(r"/target was \w{12} when it was made, and is \w{12} now: choose another --out", ended.err)
+
+
+def test_a_directory_from_before_there_were_requests_goes_on(spot: Spot, models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert spot(*few(models, out)).code == 0
+    request = (out / "request.json").read_bytes()
+    (out / "request.json").unlink()
+    ended = spot(*few(models, out, "--task", "tiny-code"))
+    assert (ended.code, (out / "request.json").exists()) == (2, False)
+    assert "belongs to other traces" in ended.err
+    assert spot(*few(models, out)).code == 0
+    assert (out / "request.json").read_bytes() == request
+    (out / "request.json").write_text("{")
+    ended = spot(*few(models, out))
+    assert ended.code == 2
+    assert f"{out / 'request.json'} cannot be read" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("prompts", "asked", "judged"),
+    [(300, None, 50), (20, None, 4), (60, None, 10), (3, None, 3), (20, 7, 7), (1000, None, 50)],
+)
+def test_test_prompts_are_no_more_than_a_share_of_the_prompts(prompts: int, asked: int | None, judged: int) -> None:
+    request = OrderRequest(targets=("t",), tasks=("a",), prompts=prompts, test_prompts=asked)
+    assert request.judged_prompts == judged
+
+
+def test_test_prompts_are_explained(spot: Spot) -> None:
+    text = " ".join(spot("train", "order", "--help").out.split())
+    assert "default: a sixth of --prompts, from 4 to 50" in text
+
+
+def test_a_model_worse_than_the_stale_confidence_is_told_so(spot: Spot, models: Path, tmp_path: Path) -> None:
+    ended = spot(*few(models, tmp_path))
+    card = read_card(tmp_path / "model")
+    worse = [d for d, row in card.totals().items() if row.order_model.hits < row.stale_confidence.hits]
+    expected = [f"worse than the stale confidence at depth {', '.join(map(str, worse))} (trained on)"] if worse else []
+    assert [line for line in ended.out.splitlines() if line.startswith("worse")] == expected
+
+
+def test_the_directory_of_a_training_is_no_checkpoint_and_says_where_it_is(
+    spot: Spot, sweep: Path, models: Path, tmp_path: Path
+) -> None:
+    out, graph = tmp_path / "out", tmp_path / "spiffy"
+    assert spot(*few(models, out)).code == 0
+    few_spiffy = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--pool", "inline"]
+    target = ["--target", models / "target", "--task", "tiny-arith"]
+    assert spot("train", "spiffy", *target, "--out", graph, *few_spiffy).code == 0
+
+    def refused(checkpoint: Path, kind: str, message: str) -> None:
+        drafter = f"drafters.mine={{kind: {kind}, checkpoint: {checkpoint}}}"
+        ended = spot("plan", sweep, "grid.drafter=mine", drafter)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert ended.err.endswith(f"{checkpoint}: {message}\n"), ended.err
+
+    refused(out, "spot", f"config.json is missing: did you mean {out / 'model'}?")
+    refused(graph, "spiffy", f"graph.json is missing: did you mean {graph / 'graph'}?")
+    refused(out / "model", "spiffy", "graph.json is missing: this is an order model")
+    refused(graph / "graph", "spot", "config.json is missing: this is a draft graph")
+    refused(out, "spiffy", "graph.json is missing: this is where an order model was made")
+    refused(graph, "spot", "config.json is missing: this is where a draft graph was made")
+    refused(models / "target", "spiffy", "graph.json is missing")

@@ -184,7 +184,9 @@ def test_the_card_says_what_was_measured(mixed, tmp_path):
     readme = (tmp_path / "model" / "README.md").read_text()
     assert "#### toy at T = 1" in readme
     first = rows["toy", 0.0, 1]
-    assert f"| 1 | {first['order_model']['n']} | {first['order_model']['value']:.1%} (" in readme
+    assert first["prompts"] == 2
+    assert f"| 1 | {first['order_model']['n']} | 2 | {first['order_model']['value']:.1%} (" in readme
+    assert "at most 8,192 commits, drawn by a fixed seed" in readme
     assert load_order_model(tmp_path / "model", block_length=LENGTH)
 
 
