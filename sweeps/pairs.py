@@ -54,6 +54,8 @@ class Pair:
     `nfe_with_it`, `nfe_plain`: forwards a prompt. `nfe_ratio`: forwards of the plain cell over those with the option;
     `throughput_ratio`: tokens a second with the option over those of the plain cell, each as a multiple of draft-free
     (n timed prompts). Above 1 the option helps. `doubts`: why the timings should not be relied on.
+    `identical_with_it`, `identical_plain`: prompts equal to draft-free decoding, of the `compared` that all three
+    decoded; `forwards`, `recomputes`: all forwards with the option, and those of them that made a verdict again.
     """
 
     option: Option
@@ -66,6 +68,11 @@ class Pair:
     doubts: tuple[str, ...]
     rounds_with_it: Rounds
     rounds_plain: Rounds
+    compared: int
+    identical_with_it: int
+    identical_plain: int
+    forwards: int
+    recomputes: int
 
 
 def pairs_of(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Pair]:
@@ -101,6 +108,7 @@ def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mappin
     if not all(sum(side.generations[i].counters.rounds for i in both) for side in (ours, theirs)):
         return None
     baseline = rows.get(with_it.cell.baseline().cell_id, NO_ROWS)
+    outputs = {index: baseline.generations[index].output_ids for index in both if index in baseline.generations}
     nfe = [(ours.generations[i].counters.nfe, theirs.generations[i].counters.nfe) for i in both]
     return Pair(
         option=option,
@@ -113,6 +121,11 @@ def pair_of(option: Option, with_it: CellResult, plain: CellResult, rows: Mappin
         doubts=tuple(dict.fromkeys((*with_it.throughput.doubts, *plain.throughput.doubts))),
         rounds_with_it=a_round([ours.generations[i].counters for i in both]),
         rounds_plain=a_round([theirs.generations[i].counters for i in both]),
+        compared=len(outputs),
+        identical_with_it=sum(ours.generations[i].output_ids == output for i, output in outputs.items()),
+        identical_plain=sum(theirs.generations[i].output_ids == output for i, output in outputs.items()),
+        forwards=sum(own for own, _ in nfe),
+        recomputes=sum(ours.generations[i].counters.recomputes for i in both),
     )
 
 

@@ -4,20 +4,34 @@ Pairs are found by identity (`sweeps.pairs`): equal cells but for one option, on
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Literal
 
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, Level, Lines, SectionInfo, Table, Value
-from reports.text import TIMES, count, interval, number
-from sweeps.aggregate import CellResult
+from reports.text import (
+    NOT_AVAILABLE,
+    TIMES,
+    count,
+    has_interval,
+    interval,
+    no_interval,
+    number,
+    percent,
+    unsaid,
+    visible,
+)
+from sweeps.claims import claim_of
 from sweeps.pairs import Pair, pairs_of
 from sweeps.statistics import Estimate
 
 MOST_ROWS = 400
 ARROW = "\u2192"
-Side = Literal["better", "worse", "no difference", ""]
+MARGIN = "verify_margin"
+OPEN: Literal["no interval"] = "no interval"
+Side = Literal["better", "worse", "no difference", "no interval", ""]
 
 HEADS = (
     Head(name="Task", number=False),
@@ -71,7 +85,8 @@ def info(frames: Frames) -> SectionInfo | None:
         key="beyond",
         title="Options, one at a time",
         lead="Each pair of cells is equal but for one option. Ratios above 1 speak for the option; ranges are 95 % "
-        "intervals over the same prompts; a difference counts only where 1 is outside (\u2713 better, \u2717 worse). "
+        "intervals over the same prompts; a difference counts only where 1 is outside (\u2713 better, \u2717 worse), "
+        "and where there is no range nothing is said. A verify margin is for identity: forwards are its price. "
         "State merging, cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate and "
         "does not count.",
         groups=tuple(groups),
@@ -80,17 +95,16 @@ def info(frames: Frames) -> SectionInfo | None:
 
 
 def lines_of(pairs: list[Pair]) -> list[tuple[Level, str]]:
-    """What an option does to forwards and to throughput, over all its pairs."""
+    """What an option does to forwards and to throughput, over all its pairs; of a margin, to identity first."""
     what = pairs[0].option.what.capitalize()
-    forwards = [side_of(pair.nfe_ratio) for pair in pairs]
-    ratios = [pair.nfe_ratio.value for pair in pairs if pair.nfe_ratio.value]
-    lines = [verdict(f"{what}, forwards", "fewer", "more", forwards, ratios)]
+    if pairs[0].option.field == MARGIN:
+        lines = identity_lines(pairs)
+    else:
+        lines = [verdict(f"{what}, forwards", "fewer", "more", [pair.nfe_ratio for pair in pairs])]
     timed = [pair for pair in pairs if pair.throughput_ratio.value is not None]
     sound = [pair for pair in timed if not pair.doubts]
     if sound:
-        sides = [side_of(pair.throughput_ratio) for pair in sound]
-        ratios = [pair.throughput_ratio.value for pair in sound if pair.throughput_ratio.value]
-        lines.append(verdict(f"{what}, throughput", "higher", "lower", sides, ratios))
+        lines.append(verdict(f"{what}, throughput", "higher", "lower", [pair.throughput_ratio for pair in sound]))
     if len(timed) > len(sound):
         doubtful = count(len(timed) - len(sound), "timing")
         verb = "is" if len(timed) - len(sound) == 1 else "are"
@@ -98,22 +112,61 @@ def lines_of(pairs: list[Pair]) -> list[tuple[Level, str]]:
     return lines
 
 
-def verdict(name: str, good: str, bad: str, sides: list[Side], ratios: list[float]) -> tuple[Level, str]:
-    """One line: whether it helps, and in how many comparisons."""
+def identity_lines(pairs: list[Pair]) -> list[tuple[Level, str]]:
+    """What a margin is for, by target and margin: outputs equal to draft-free, and the forwards they were paid with."""
+    groups: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        target = pair.with_it.cell.target
+        margin = f"{pair.with_it.cell.drafter.verify_margin:g}"
+        groups[f"Verify margin {margin}, {visible(target.name, 80)} ({target.dtype})"].append(pair)
+    return [identity_line(name, own) for name, own in groups.items()]
+
+
+def identity_line(name: str, pairs: list[Pair]) -> tuple[Level, str]:
+    """One line: identical outputs without the margin and with it, verdicts made again, extra forwards.
+
+    Under independent noise no output need equal another, so only cells that promise identity are compared.
+    """
+    held = [pair for pair in pairs if claim_of(pair.with_it.cell).promises_identity]
+    compared, plain, own = (
+        sum(getattr(pair, field) for pair in held) for field in ("compared", "identical_plain", "identical_with_it")
+    )
+    again, forwards = sum(pair.recomputes for pair in pairs), sum(pair.forwards for pair in pairs)
+    share = percent(again / forwards) if forwards else NOT_AVAILABLE
+    paid = f"{count(again, 'verdict')} made again, {count(again, 'extra forward')} ({share} of its {forwards:,})"
+    if not compared:
+        return "note", f"{name}: no output that must equal a draft-free one was compared; {paid}."
+    change = f"identical to draft-free {plain:,} of {compared:,} {ARROW} {own:,} of {compared:,}"
+    level: Level = "good" if own > plain else "warning" if own < plain else "note"
+    tail = "; all were identical without it, so there was nothing to repair" if plain == own == compared else ""
+    return level, f"{name}: {change}; {paid}{tail}."
+
+
+def verdict(name: str, good: str, bad: str, ratios: Sequence[Estimate]) -> tuple[Level, str]:
+    """One line: whether it helps, and in how many comparisons; those without interval are counted apart."""
+    sides = [side for ratio in ratios if (side := side_of(ratio)) not in ("", OPEN)]
+    bare = [ratio for ratio in ratios if side_of(ratio) == OPEN]
+    values = [ratio.value for ratio in ratios if ratio.value]
+    mean = f"; geometric mean of the ratios {number(geometric_mean(values))}" if values else ""
+    if not sides:
+        why = f"{no_interval(bare)}: nothing can be said" if bare else "nothing was compared"
+        return "note", f"{name}: {why} ({count(len(bare), 'comparison')}{mean})."
     better, worse = sides.count("better"), sides.count("worse")
     level: Level = "good" if better and not worse else "warning" if worse and not better else "note"
     says = {"good": "helps", "warning": "costs", "note": "helps here and costs there"}[level]
     if not better and not worse:
         says = "no difference that these prompts can show"
     numbers = f"{good} in {better}, {bad} in {worse} of {count(len(sides), 'comparison')}"
-    mean = f"; geometric mean of the ratios {number(geometric_mean(ratios))}" if ratios else ""
-    return level, f"{name}: {says} ({numbers}{mean})."
+    apart = f" {unsaid(bare, 'more comparison')}" if bare else ""
+    return level, f"{name}: {says} ({numbers}{mean}).{apart}"
 
 
 def side_of(ratio: Estimate) -> Side:
-    """Which side of 1 an interval lies on."""
+    """Which side of 1 an interval lies on, where there is one."""
     if ratio.value is None:
         return ""
+    if not has_interval(ratio):
+        return OPEN
     if ratio.low is not None and ratio.low > 1:
         return "better"
     return "worse" if ratio.high is not None and ratio.high < 1 else "no difference"
@@ -138,8 +191,15 @@ def row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
         change(pair.nfe_plain, pair.nfe_with_it, 1),
         ratio(pair.nfe_ratio),
         ratio(pair.throughput_ratio, doubtful=bool(pair.doubts)),
-        Value(f"{identical(pair.plain)} {ARROW} {identical(pair.with_it)}"),
+        identical(pair),
     )
+
+
+def identical(pair: Pair) -> Value:
+    """Prompts equal to draft-free; with independent noise none need be, and nothing is counted."""
+    if not claim_of(pair.with_it.cell).promises_identity:
+        return Value("not promised")
+    return Value(f"{pair.identical_plain}/{pair.compared} {ARROW} {pair.identical_with_it}/{pair.compared}")
 
 
 def counts_row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
@@ -164,9 +224,3 @@ def ratio(estimate: Estimate, *, doubtful: bool = False) -> Value:
     if side == "worse":
         return Value(f"{text} \u2717", interval(estimate), flag="warning")
     return Value(text, interval(estimate))
-
-
-def identical(result: CellResult) -> str:
-    """Prompts equal to draft-free."""
-    identity = result.identity
-    return f"{identity.n_identical}/{identity.n_checked}"

@@ -133,3 +133,9 @@ def test_counts_are_a_round_and_a_recompute_is_no_round() -> None:
     assert pair.rounds_plain.drafted == 8.0
     assert pair.rounds_plain.merged == 1.0
     assert pair.rounds_plain.recomputed == pair.rounds_plain.trimmed == 0.0
+
+
+def test_identity_is_counted_over_the_prompts_that_all_three_decoded() -> None:
+    pair = paired()
+    assert (pair.compared, pair.identical_plain, pair.identical_with_it) == (2, 2, 2)
+    assert (pair.forwards, pair.recomputes) == (40, 10)
