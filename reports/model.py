@@ -4,6 +4,7 @@ A section is a function `info(frames) -> SectionInfo | None` (None: it has nothi
 few kinds of parts; a chart carries its numbers, so that its table can always stand beside it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -134,19 +135,38 @@ Part = Table | Chart | Facts | Lines | Listing | Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Parts under a heading of their own; `folded` groups open on demand."""
+    """Parts under a heading of their own; `folded` groups open on demand, `link` is a section the heading leads to."""
 
     title: str
     parts: tuple[Part, ...]
     folded: bool = False
+    link: str = ""
+
+
+def notes_of(groups: Iterable[Group], *, but: str = "") -> tuple[str, ...]:
+    """The notes among the lines of groups, with the group's title where several groups have some; without `but`."""
+    said = [
+        (group.title, text)
+        for group in groups
+        for part in group.parts
+        if isinstance(part, Lines)
+        for level, text in part.lines
+        if level == "note" and text != but
+    ]
+    several = len({title for title, _ in said}) > 1
+    return tuple(f"{title}: {text}" if several else text for title, text in said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionInfo:
-    """A section: `key` is its anchor, `lead` says how to read it, `cuts` what was left out and where it is."""
+    """A section: `key` is its anchor, `lead` says how to read it, `cuts` what was left out and where it is.
+
+    `findings` answer the question of a study, most important first: the summary repeats them.
+    """
 
     key: str
     title: str
     lead: str
     groups: tuple[Group, ...]
     cuts: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()

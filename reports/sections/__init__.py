@@ -3,8 +3,10 @@
 Each entry names a function `info(frames) -> SectionInfo | None`; None leaves the section out.
 """
 
+SUMMARY = "reports.sections.summary:info"  # also takes the other sections, whose findings it repeats
+
 SECTIONS = (
-    "reports.sections.summary:info",
+    SUMMARY,
     "reports.sections.headline:info",
     "reports.sections.across:info",
     "reports.sections.curves:info",

@@ -1,22 +1,29 @@
 """Means across tasks, where every task has a number: the geometric one, and the arithmetic one that the paper gives."""
 
 from collections import defaultdict
-from statistics import fmean, geometric_mean
+from collections.abc import Callable
+from dataclasses import replace
 
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
-from reports.text import number
+from reports.text import TIMES, interval, number
 from sweeps.aggregate import CellResult
+from sweeps.means import arithmetic, geometric, over_seeds
+from sweeps.statistics import Estimate, undefined
 
 HEADS = (
     Head(name="Method", number=False),
     Head(name="D", meaning="budget"),
     Head(name="Tasks"),
-    Head(name="NFE reduction", unit="ratio, geometric", meaning="geometric mean over tasks of draft-free NFE over NFE"),
-    Head(name="NFE reduction", unit="ratio, arithmetic", meaning="arithmetic mean over tasks"),
-    Head(name="Throughput ratio", unit="ratio, geometric", meaning="geometric mean over tasks"),
-    Head(name="Throughput ratio", unit="ratio, arithmetic", meaning="arithmetic mean over tasks"),
+    Head(
+        name="NFE reduction",
+        unit=f"{TIMES}, geometric mean",
+        meaning="geometric mean over tasks of draft-free NFE over NFE",
+    ),
+    Head(name="NFE reduction", unit=f"{TIMES}, arithmetic mean", meaning="arithmetic mean over tasks"),
+    Head(name="Throughput ratio", unit=f"{TIMES}, geometric mean", meaning="geometric mean over tasks"),
+    Head(name="Throughput ratio", unit=f"{TIMES}, arithmetic mean", meaning="arithmetic mean over tasks"),
 )
 
 
@@ -35,6 +42,7 @@ def info(frames: Frames) -> SectionInfo | None:
         return None
     lead = (
         "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts. "
+        "Ranges are 95 % intervals over the prompts of these tasks: they say nothing of other tasks. "
         "\u2717: a claim of identity did not hold on one of the tasks. \u2020: a timing in the mean failed a gate."
     )
     return SectionInfo(key="across", title="Across tasks", lead=lead, groups=tuple(groups))
@@ -48,41 +56,43 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
             by_method[labels.method[result.cell_id], result.cell.drafter.budget].append(result)
     rows = []
     for (method, budget), cells in by_method.items():
-        reductions = values_by_task(cells, labels, [cell.nfe_reduction.value for cell in cells])
-        ratios = values_by_task(cells, labels, [cell.throughput.ratio.value for cell in cells])
-        means = [*both_means(reductions, tasks), *both_means(ratios, tasks)]
-        if any(mean is not None for mean in means):
+        reductions = by_task(cells, labels, lambda cell: cell.nfe_reduction)
+        ratios = by_task(cells, labels, lambda cell: cell.throughput.ratio)
+        reduced, timed = both_means(reductions, tasks), both_means(ratios, tasks)
+        if any(mean.value is not None for mean in (*reduced, *timed)):
             broken = any(cell.claim_holds is False for cell in cells)
+            doubtful = any(cell.throughput.doubts for cell in cells)
             texts = [
                 Value(f"{method} \u2717", flag="alarm") if broken else Value(method),
                 Value(str(budget)),
                 Value(str(len(reductions))),
             ]
-            doubtful = any(cell.throughput.doubts for cell in cells)
-            reduced, timed = means[:2], means[2:]
-            rows.append(
-                (*texts, *(Value(number(mean)) for mean in reduced), *(doubted(mean, doubtful) for mean in timed))
-            )
+            rows.append((*texts, *map(shown, reduced), *(doubted(mean, doubtful) for mean in timed)))
     return rows
 
 
-def doubted(mean: float | None, doubtful: bool) -> Value:
+def shown(mean: Estimate) -> Value:
+    """A mean with its interval."""
+    return Value(number(mean.value), interval(mean))
+
+
+def doubted(mean: Estimate, doubtful: bool) -> Value:
     """A mean of throughput ratios, marked when one of them failed a gate."""
-    if mean is None or not doubtful:
-        return Value(number(mean))
-    return Value(f"{number(mean)} \u2020", flag="warning")
+    value = shown(mean)
+    return replace(value, text=f"{value.text} \u2020", flag="warning") if doubtful and mean.value is not None else value
 
 
-def values_by_task(cells: list[CellResult], labels: Labels, values: list[float | None]) -> list[float]:
-    """One value a task: the mean over its seeds; a task where one is undefined has none."""
-    by_task = defaultdict(list)
-    for cell, value in zip(cells, values, strict=True):
-        by_task[labels.task[cell.cell_id]].append(value)
-    return [fmean(v for v in found if v is not None) for found in by_task.values() if None not in found]
+def by_task(cells: list[CellResult], labels: Labels, read: Callable[[CellResult], Estimate]) -> list[Estimate]:
+    """One estimate a task: the mean over its seeds; a task where one is undefined has none."""
+    found: dict[str, list[Estimate]] = defaultdict(list)
+    for cell in cells:
+        found[labels.task[cell.cell_id]].append(read(cell))
+    means = (over_seeds(estimates) for estimates in found.values())
+    return [mean for mean in means if mean.value is not None]
 
 
-def both_means(values: list[float], tasks: int) -> tuple[float | None, float | None]:
+def both_means(estimates: list[Estimate], tasks: int) -> tuple[Estimate, Estimate]:
     """Geometric and arithmetic mean, where every task has a value."""
-    if len(values) < tasks or min(values) <= 0:
-        return None, None
-    return geometric_mean(values), fmean(values)
+    if len(estimates) < tasks:
+        return undefined(), undefined()
+    return geometric(estimates), arithmetic(estimates)

@@ -18,9 +18,11 @@ MEASURES: tuple[tuple[str, str, Callable[[CellResult], Estimate], float | None],
 
 
 def info(frames: Frames) -> SectionInfo | None:
-    """Three pictures a setting."""
+    """Three pictures a setting that has something to compare: several methods or several budgets."""
     labels = labels_of(frames.results)
-    settings = [(setting, results) for setting, results in labels.by_setting(frames.results) if measured(results)]
+    settings = [
+        (setting, results) for setting, results in labels.by_setting(frames.results) if compares(results, labels)
+    ]
     if not settings:
         return None
     groups = [
@@ -40,9 +42,10 @@ def info(frames: Frames) -> SectionInfo | None:
     )
 
 
-def measured(results: list[CellResult]) -> bool:
-    """Whether any cell with drafts has a number."""
-    return any(result.nfe.value is not None and not result.cell.is_baseline for result in results)
+def compares(results: list[CellResult], labels: Labels) -> bool:
+    """Whether cells with drafts and a number differ in method or budget: one dot on an axis shows nothing."""
+    measured = [result for result in results if result.nfe.value is not None and not result.cell.is_baseline]
+    return len({(labels.method[result.cell_id], result.cell.drafter.budget) for result in measured}) > 1
 
 
 def charts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Chart, ...]:

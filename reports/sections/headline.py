@@ -8,10 +8,14 @@ from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.text import DASH, TIMES, count, interval, number, percent, significant
 from reports.winners import nfe_winners, throughput_winners
 from sweeps.aggregate import CellResult
-from sweeps.statistics import Estimate
+from sweeps.statistics import ALIKE, FEWEST, Estimate
 
 MOST_ROWS = 1200
 FOLD_FROM = 6
+NOT_PROMISED = (
+    " Not promised: that claim speaks of the distribution of outputs, or of nothing, but not of each token, so outputs "
+    "that differ from draft-free are no failure."
+)
 BOUNDS = " (bound): an oracle, which was told the target's real future; no method, and never bold."
 
 HEADS = (
@@ -47,12 +51,15 @@ def info(frames: Frames) -> SectionInfo:
         if left < 0
         else ()
     )
+    unpromised = any(identical(result).text.startswith("not promised") for result in frames.results)
     return SectionInfo(
         key="results",
         title="Results",
-        lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts. Bold: better than "
+        lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts; means and ratios "
+        f"have none from fewer than {FEWEST} prompts, nor where fewer than {ALIKE} all agree. Bold: better than "
         "every rival at the same budget, beyond its interval. A throughput ratio is of runs side by side, not "
         "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality)."
+        + (NOT_PROMISED if unpromised else "")
         + (BOUNDS if any(result.cell.drafter.oracle for result in frames.results) else ""),
         groups=tuple(groups),
         cuts=cuts,
@@ -124,5 +131,5 @@ def identical(result: CellResult) -> Value:
         return Value("not checked", flag="warning")
     text = f"{identity.n_identical}/{identity.n_checked}"
     if result.claim_holds is None:
-        return Value(text)
+        return Value(f"not promised ({text})")
     return Value(f"{text} ✓", flag="good") if result.claim_holds else Value(f"{text} ✗", flag="alarm")

@@ -1,28 +1,37 @@
 """The top of the page: what is wrong first, then what was run, then what came out, in numbers."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from reports.frames import Frames
-from reports.labels import Labels, labels_of
+from reports.labels import labels_of
+from reports.method_findings import method_findings
 from reports.model import Facts, Group, Level, Lines, SectionInfo
-from reports.text import count, interval, number, visible
-from sweeps.aggregate import CellResult
-from sweeps.statistics import Estimate
+from reports.text import count, visible
 
-MOST_FINDINGS = 12
+MOST_OF_A_STUDY = 4
+MOST_METHODS, MOST_BESIDE_STUDIES = 6, 3
 
 
-def info(frames: Frames) -> SectionInfo:
-    """Alarms, facts and findings."""
-    labels = labels_of(frames.results)
-    found = findings(frames, labels)
+def info(frames: Frames, others: Sequence[SectionInfo] = ()) -> SectionInfo:
+    """Alarms, findings and facts. `others` are the page's other sections: what studies found comes before methods."""
+    studies = [section for section in others if section.findings]
+    methods = method_findings(frames, labels_of(frames.results))
+    most = MOST_BESIDE_STUDIES if studies else MOST_METHODS
     groups = [Group(title="Checks", parts=(Lines(lines=tuple(checks(frames))),))]
-    if found:
-        groups.append(Group(title="Findings", parts=(Lines(lines=tuple(found[:MOST_FINDINGS])),)))
+    groups += [Group(title=s.title, parts=(notes(s.findings[:MOST_OF_A_STUDY]),), link=s.key) for s in studies]
+    if methods:
+        groups.append(Group(title="Methods", parts=(notes(methods[:most]),), link="results"))
     groups.append(Group(title="What was run", parts=(Facts(rows=facts(frames)),)))
-    left = len(found) - MOST_FINDINGS
-    cuts = (f"{count(left, 'more finding')}: see the results below",) if left > 0 else ()
+    left = [(section.title, len(section.findings) - MOST_OF_A_STUDY) for section in studies]
+    left.append(("methods", len(methods) - most))
+    cuts = tuple(f"{count(n, 'more finding')} of {title}: see there" for title, n in left if n > 0)
     return SectionInfo(key="summary", title="Summary", lead="", groups=tuple(groups), cuts=cuts)
+
+
+def notes(texts: Sequence[str]) -> Lines:
+    """Sentences as lines of one level."""
+    return Lines(lines=tuple(("note", text) for text in texts))
 
 
 def checks(frames: Frames) -> list[tuple[Level, str]]:
@@ -111,50 +120,3 @@ def facts(frames: Frames) -> tuple[tuple[str, str], ...]:
         ("Temperatures", ", ".join(f"{value:g}" for value in sorted({cell.decode.temperature for cell in cells}))),
         ("Prompts", f"{sum(result.n for result in results):,} decoded, {timed:,} also timed"),
     )
-
-
-def findings(frames: Frames, labels: Labels) -> list[tuple[Level, str]]:
-    """For each setting and task: where the fewest forwards were needed, and the highest throughput that can be trusted.
-
-    Ratios whose timing failed a gate name nobody the fastest.
-    """
-    lines: list[tuple[Level, str]] = []
-    for setting, results in labels.by_setting(frames.results):
-        for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
-            here = [r for r in results if labels.task[r.cell_id] == task and not r.cell.is_baseline]
-            methods = [result for result in here if not result.cell.drafter.oracle]
-            sound = [result for result in methods if result.claim_holds is not False and not result.alarms]
-            fewest = max(sound, key=lambda r: r.nfe_reduction.value or 0, default=None)
-            timed = [result for result in sound if result.throughput.ratio.value and not result.throughput.doubts]
-            fastest = max(timed, key=lambda r: r.throughput.ratio.value or 0, default=None)
-            if fewest is not None and fewest.nfe_reduction.value:
-                lines.append(("note", f"{setting}, {task}: {sentence(labels, fewest, fastest)}"))
-    return lines
-
-
-def sentence(labels: Labels, fewest: CellResult, fastest: CellResult | None) -> str:
-    """One finding."""
-    reduction = fewest.nfe_reduction
-    text = (
-        f"{name(labels, fewest)} needs {number(reduction.value)} times fewer forwards than draft-free decoding "
-        f"({evidence(reduction)})"
-    )
-    if fastest is not None and fastest.throughput.ratio.value is not None:
-        ratio = fastest.throughput.ratio
-        who = "this" if fastest is fewest else name(labels, fastest)
-        text += (
-            f". Of the timings that passed the gates, {who} has the highest throughput: {number(ratio.value)} times "
-        )
-        text += f"draft-free ({evidence(ratio)})"
-    return text + "."
-
-
-def evidence(estimate: Estimate) -> str:
-    """What a number rests on: its interval, where it has one, and its prompts."""
-    prompts = count(estimate.n, "prompt")
-    return f"{interval(estimate)}; {prompts}" if interval(estimate) else prompts
-
-
-def name(labels: Labels, result: CellResult) -> str:
-    """Method and budget."""
-    return f"{labels.method[result.cell_id]} at D = {result.cell.drafter.budget}"

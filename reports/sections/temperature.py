@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
-from reports.model import Group, Part, SectionInfo
+from reports.model import Group, Part, SectionInfo, notes_of
 from reports.noise_modes import pairs
 from reports.temperature_charts import charts
-from reports.temperature_findings import findings
+from reports.temperature_findings import PAPER, findings
 from reports.temperature_quality import qualities
 from reports.temperature_tables import comparison, table
 from reports.text import count
@@ -61,7 +61,14 @@ def info(frames: Frames) -> SectionInfo | None:
     more = len(studies) - MOST_STUDIES
     cuts = (f"{count(more, 'more group')} of cells; their numbers are in report-data/cells.csv",) if more > 0 else ()
     lead = LEAD.format(law=law(result for _, own in studies for result in own))
-    return SectionInfo(key="temperature", title="Temperature and noise", lead=lead, groups=groups, cuts=cuts)
+    return SectionInfo(
+        key="temperature",
+        title="Temperature and noise",
+        lead=lead,
+        groups=groups,
+        cuts=cuts,
+        findings=notes_of(groups, but=PAPER),
+    )
 
 
 def varies(results: list[CellResult]) -> bool:
