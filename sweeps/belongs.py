@@ -5,25 +5,32 @@ of cells that left are kept. Edited code or other libraries could change the sam
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
 
+from sweeps.cell import ID_VERSION
 from sweeps.origin import Origin, code_changes
-from sweeps.spec import SweepSpec
+from sweeps.spec import ResourceSpec, SweepSpec
 from sweeps.store import TEMPORARY, RunDir, atomic_write
 from sweeps.todo import Job, Plan
+from sweeps.version import check_version
 
 T = TypeVar("T")
 SHOWN_CHANGES = 12
+NAMED = ("target", "task", "drafter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The starts of a run, oldest first; a start equal to the one before but for its time is not repeated."""
+    """The starts of a run, oldest first; a start equal to the one before but for its time is not repeated.
+
+    `id_version` is that of the cell ids (`sweeps.cell.ID_VERSION`), None in a directory of before it was written down.
+    """
 
     starts: tuple[Origin, ...] = ()
+    id_version: int | None = None
 
 
 def read_spec(run: RunDir) -> SweepSpec:
@@ -81,7 +88,11 @@ def record_start(run: RunDir, plan: Plan, origin: Origin, *, accept_changes: boo
     starts = history.starts
     if not starts or _timeless(starts[-1]) != _timeless(origin):
         starts += (origin,)
-    for path, value in ((run.spec, plan.spec), (run.cells, plan.jobs), (run.provenance, History(starts=starts))):
+    for path, value in (
+        (run.spec, plan.spec),
+        (run.cells, plan.jobs),
+        (run.provenance, History(starts=starts, id_version=ID_VERSION)),
+    ):
         data = msgspec.json.format(msgspec.json.encode(value), indent=1)
         if not path.exists() or path.read_bytes() != data:
             atomic_write(path, data)
@@ -89,13 +100,34 @@ def record_start(run: RunDir, plan: Plan, origin: Origin, *, accept_changes: boo
 
 
 def spec_changes(old: SweepSpec, new: SweepSpec) -> tuple[str, ...]:
-    """The fields that differ between two sweeps, `field: before -> after`."""
-    before, after = (dict(_leaves("", msgspec.to_builtins(spec))) for spec in (old, new))
-    keys = [*before, *(key for key in after if key not in before)]
-    return tuple(
-        f"spec {key}: {before.get(key, '(absent)')} -> {after.get(key, '(absent)')}"
+    """What differs between two sweeps: `spec field: before -> after`, and which targets, tasks, drafters came or went.
+
+    Resources are left out: how many workers there are, and of what size, changes no number.
+    """
+    lines = []
+    for noun in NAMED:
+        before, after = ([item.name for item in getattr(spec, f"{noun}s")] for spec in (old, new))
+        lines += [f"{noun} {name}: left out" for name in before if name not in after]
+        lines += [f"{noun} {name}: added" for name in after if name not in before]
+    first, second = (dict(_leaves("", msgspec.to_builtins(spec))) for spec in (shared(old, new), shared(new, old)))
+    keys = [*first, *(key for key in second if key not in first)]
+    lines += [
+        f"spec {key}: {first.get(key, '(absent)')} -> {second.get(key, '(absent)')}"
         for key in keys
-        if before.get(key, ...) != after.get(key, ...)
+        if first.get(key, ...) != second.get(key, ...)
+    ]
+    return tuple(lines)
+
+
+def shared(spec: SweepSpec, other: SweepSpec) -> SweepSpec:
+    """A sweep without resources and without the targets, tasks and drafters that another does not have."""
+    names = {noun: {item.name for item in getattr(other, f"{noun}s")} for noun in NAMED}
+    return replace(
+        spec,
+        targets=tuple(target for target in spec.targets if target.name in names["target"]),
+        tasks=tuple(task for task in spec.tasks if task.name in names["task"]),
+        drafters=tuple(drafter for drafter in spec.drafters if drafter.name in names["drafter"]),
+        resources=ResourceSpec(),
     )
 
 
@@ -134,6 +166,7 @@ def _brief(changes: tuple[str, ...]) -> str:
 
 def _read(run: RunDir, name: str, kind: type[T]) -> T:
     path = getattr(run, name)
+    check_version(run)
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind, strict=True)
     except FileNotFoundError:

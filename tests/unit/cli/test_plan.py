@@ -145,10 +145,32 @@ def test_tables_show_resolved_axes_reasons_and_what_is_not_run(spot: Spot, sweep
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert "temperature 0.001" in lines
-    assert "prompts 4 a cell, 1 timed 1 times, 2 a work item" in lines
+    assert "prompts 4 a cell, 1 timed 1 time, 2 a work item" in lines
     assert any(line.endswith("ssd has no masses to hold against a floor: it runs once, without") for line in lines)
     assert any("drafter ssd, budget 2" in line and "exclude[0]" in line for line in lines)
-    assert any("none (added)" in line and "4 prompts not run yet" in line for line in lines)
+    assert any("none (added)" in line and "4 prompts not run yet" not in line for line in lines)
+
+
+def test_reasons_are_a_column_only_where_they_differ(spot: Spot, sweep: Path, stored: Path) -> None:
+    once = "none of these cells has anything stored: every prompt counted here is not run yet"
+    assert once in spot("plan", sweep, "grid.seed=1", "grid.temperature=1", "--out", "elsewhere").out
+    (stored / "results").rename(stored.parent / "aside")
+    fresh = spot("plan", sweep).out
+    assert once in fresh
+    assert " why" not in fresh
+    assert max(map(len, fresh.splitlines()[:20])) <= 120
+    (stored.parent / "aside").rename(stored / "results")
+    partly = spot("plan", sweep, "grid.drafter=[ssd, spot, floor, freedave]").out
+    assert once not in partly
+    assert "2 of 4 prompts are missing" in partly
+    assert "4 prompts not run yet" in partly
+
+
+def test_counts_agree_with_their_nouns(spot: Spot, sweep: Path) -> None:
+    arguments = ("grid.drafter=none", "measure.prompts=1", "resources.workers=1", "grid.max_new_tokens=1")
+    totals = spot("plan", sweep, *arguments).out.splitlines()[-1]
+    assert totals.startswith("1 cell, 1 with something to do: 2 work items, at most ")
+    assert ", 1 model load on 1 worker, into" in totals
 
 
 def test_a_long_list_is_cut_and_says_so(spot: Spot, sweep: Path) -> None:
@@ -167,3 +189,21 @@ def test_a_console_without_unicode_is_not_fatal(sweep: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.isascii()
     assert b"\\u20ac" in ended.stdout
+
+
+def test_a_directory_of_an_earlier_version_is_refused_by_every_command_in_the_same_line(
+    spot: Spot, sweep: Path, stored: Path
+) -> None:
+    record = json.loads((stored / "provenance.json").read_bytes())
+    (stored / "provenance.json").write_text(json.dumps(record | {"id_version": 1}))
+    run = ("run", sweep, "--pool", "inline")
+    lines = {
+        ("plan", sweep),
+        run,
+        (*run, "--accept-changes"),
+        *((name, stored) for name in ("report", "export", "sync")),
+    }
+    said = {spot(*line).err for line in lines}
+    assert {spot(*line).code for line in lines} == {2}
+    assert len({text.replace(str(stored), "runs/small") for text in said}) == 1
+    assert "was made by an earlier version (cell ids of version 1, now" in said.pop()
