@@ -90,6 +90,7 @@ def info(frames: Frames) -> SectionInfo | None:
         "State merging, cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate and "
         "does not count.",
         groups=tuple(groups),
+        findings=tuple(text for _, text in verdicts),
         cuts=(f"{count(more, 'more pair')}: their cells are in report-data/cells.csv",) if more > 0 else (),
     )
 

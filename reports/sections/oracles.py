@@ -10,8 +10,9 @@ from dataclasses import replace
 from reports.contests import JOINT, Contest, contests, duel, forwards_ratio, verdict
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
-from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value
-from reports.text import TIMES, count, interval, number, percent
+from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value, notes_of
+from reports.phrases import span
+from reports.text import TIMES, count, has_interval, interval, no_interval, number, percent, unsaid
 from sweeps.aggregate import CellResult
 from sweeps.bound import least_forwards
 from sweeps.merge import NO_ROWS
@@ -43,6 +44,7 @@ PAPER = (
     ("position", "MBPP", "20", "8.2"),
     ("token", "its tasks", "20", "3.4 to 6.5"),
 )
+WINNER = {1: "position oracle", -1: "token oracle", 0: "neither, beyond doubt"}
 LEAD = (
     "An oracle was told the target's real future, recorded draft-free for the same prompt, seed and temperature: its "
     "numbers are bounds, not methods. The position oracle drafts the true next positions with stale tokens and stops "
@@ -70,6 +72,7 @@ def info(frames: Frames) -> SectionInfo | None:
         key="oracles",
         title="Oracles: what should be predicted",
         lead=LEAD,
+        findings=notes_of(groups),
         groups=(*groups, Group(title="The paper's figures, for SDAR-8B (arXiv 2610.22543)", parts=(paper(),))),
         cuts=(f"{count(more, 'more setting')}; their numbers are in report-data/cells.csv",) if more else (),
     )
@@ -161,7 +164,7 @@ def duel_row(contest: Contest, frames: Frames) -> tuple[Value, ...] | None:
         Value(str(ratio.n)),
         *(Value(number(r.nfe_reduction.value), interval(r.nfe_reduction)) for r in (position, token)),
         Value(number(ratio.value), interval(ratio)),
-        Value({1: "position oracle", -1: "token oracle", 0: "neither, beyond doubt"}[verdict(ratio)]),
+        Value(WINNER[verdict(ratio)] if has_interval(ratio) else no_interval([ratio])),
     )
 
 
@@ -174,10 +177,15 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
     ratio = forwards_ratio(frames, [pair for contest in held if contest.budget == budget for pair in duel(contest)])
     if ratio.value is None:
         return []
-    span = f"95 %: {interval(ratio)}" if interval(ratio) else "no interval from so few prompts"
-    evidence = f"D = {budget}, {count(ratio.n, 'prompt')}, all tasks; {span}"
+    level = "95 %: " if interval(ratio) else ""
+    evidence = f"D = {budget}, {count(ratio.n, 'prompt')}, all tasks; {level}{span(ratio)}"
     who = verdict(ratio)
-    if who > 0:
+    if not has_interval(ratio):
+        text = (
+            "Nothing can be said of which oracle needs fewer forwards: NFE ratio token over position "
+            f"{number(ratio.value)} ({evidence})."
+        )
+    elif who > 0:
         text = (
             f"The position oracle needs {number(ratio.value)} times fewer forwards than the token oracle ({evidence}): "
             "on this target the commit order is what should be predicted."
@@ -193,9 +201,11 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
             "It is not beyond doubt that the position oracle needs fewer forwards than the token oracle: NFE ratio "
             f"token over position {number(ratio.value)} ({evidence})."
         )
-    ahead = sum(verdict(forwards_ratio(frames, duel(contest))) == 1 for contest in held)
-    text += f" By task and budget it is ahead beyond its interval in {ahead} of {len(held)}."
-    return [("note", text)]
+    each = [forwards_ratio(frames, duel(contest)) for contest in held]
+    judged, bare = [one for one in each if has_interval(one)], [one for one in each if not has_interval(one)]
+    ahead = sum(verdict(one) == 1 for one in judged)
+    said = [f"By task and budget the position oracle is ahead beyond its interval in {ahead} of {len(judged)}."]
+    return [("note", " ".join([text, *(said if judged else []), *([unsaid(bare, "duel")] if bare else [])]))]
 
 
 def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:

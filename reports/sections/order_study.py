@@ -6,8 +6,8 @@ the look-ahead. The paper's own numbers stand beside ours under their name.
 
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
-from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value
-from reports.text import count, interval, number, percent, visible
+from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value, notes_of
+from reports.text import count, interval, no_interval, number, percent, visible
 from sweeps.order_study import OrderStudy, StudyShares
 from sweeps.statistics import Estimate
 from sweeps.study import TOPS
@@ -71,6 +71,7 @@ def info(frames: Frames) -> SectionInfo | None:
         key="order-study",
         title="What stale distributions foretell",
         lead=LEAD,
+        findings=notes_of(groups),
         groups=(*groups, Group(title="For comparison", parts=(Lines(lines=(("note", PAPER),)),))),
         cuts=tuple(cuts),
     )
@@ -150,9 +151,9 @@ def sentence(study: OrderStudy, first: StudyShares) -> str:
 
 
 def verdict(ratio: Estimate) -> str:
-    """What a ratio of errors does not show, where its interval says so."""
+    """What a ratio of errors does not show, where its interval says so or where it has none."""
     if ratio.low is None or ratio.high is None:
-        return ""
+        return f": {no_interval([ratio])}, so nothing can be said"
     if ratio.low > 1:
         return ": the model is worse"
     return ": no difference is shown" if ratio.high >= 1 else ""

@@ -121,8 +121,11 @@ def test_the_sentence_says_who_needs_fewer_forwards():
 def test_one_prompt_decides_nothing():
     frames = framed(sweep(CELLS, prompts=1, timed=0))
     text = part(oracles.info(frames), Lines).lines[0][1]
-    assert text.startswith("It is not beyond doubt")
-    assert "no interval from so few prompts" in text
+    assert text.startswith("Nothing can be said of which oracle needs fewer forwards: NFE ratio token over position")
+    assert "no interval" in text
+    assert text.endswith("1 duel has no interval (1 prompt): nothing can be said of it.")
+    assert "beyond" not in text
+    assert rows_of(part(oracles.info(frames), Table))[0][-1] == "no interval (1 prompt)"
     assert verdict(Estimate(value=5.0, low=None, high=None, n=1)) == 0
 
 

@@ -166,4 +166,4 @@ def test_a_difference_that_the_interval_cannot_tell_is_not_claimed():
     assert verdict(ratio(0.5, 0.9)) == ""
     assert verdict(ratio(0.5, 1.0)) == verdict(ratio(0.9, 1.2)) == ": no difference is shown"
     assert verdict(ratio(1.1, 1.4)) == ": the model is worse"
-    assert verdict(ratio(None, None)) == ""
+    assert verdict(ratio(None, None)) == ": no interval (3 prompts, too few or too alike), so nothing can be said"
