@@ -5,7 +5,6 @@ is still to be fetched) or that is another target's is a `NotHereError`, which a
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from orchestrator.absent import ABSENT, NotHereError
 from sweeps.expand import Artifact, Cost
@@ -13,13 +12,15 @@ from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, TargetSpec
 from workers import catalog
 from workers.models.cost_curve import find_cost_curve, read_cost_curve
+from workers.models.named import AbsentError, MadeOn
 
 
 def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
     """The order model or the like of a drafter for a target: the drafter's own, or the target's table entry's.
 
-    None where neither names one. Raises SweepError when a named one is missing or broken; NotHereError when the target
-    itself is still to be fetched, so that none can have been made.
+    None where neither names one. Raises SweepError when a named one is broken or what is named is no path; NotHereError
+    (with the bare reason) when there is nothing at that path, or when the target itself is still to be fetched, so that
+    none can have been made.
     """
     kind = catalog.DRAFTERS[drafter.kind].artifact
     if not kind:
@@ -33,7 +34,9 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
     if not named:
         return None
     try:
-        facts = catalog.resolve(catalog.ARTIFACTS[kind].inspect)(str(Path(named).expanduser()))
+        facts = catalog.resolve(catalog.ARTIFACTS[kind].inspect)(named)
+    except AbsentError as error:
+        raise NotHereError(str(error)) from None
     except (ValueError, OSError) as error:
         raise SweepError(f"drafter {drafter.name} for {target.name}: {' '.join(str(error).split())}") from None
     return Artifact(
@@ -41,7 +44,20 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         digest=facts.digest,
         block_length=facts.block_length,
         budget_max=getattr(facts, "budget_max", None),
+        made_on=others(target, getattr(facts, "made_on", ())),
     )
+
+
+def others(target: TargetSpec, made_on: Sequence[MadeOn]) -> str:
+    """The targets that something was made on, where this one is none of them; "" where it is or they are not known."""
+    absent = target.digest.startswith(ABSENT)
+    known = [
+        (made.target == target.name if absent else made.digest == target.digest) and made.dtype in ("", target.dtype)
+        for made in made_on
+    ]
+    if any(known):
+        return ""
+    return ", ".join(dict.fromkeys(f"{made.target} in {made.dtype}" if made.dtype else made.target for made in made_on))
 
 
 def cost_of(target: TargetSpec, drafter: DrafterSpec) -> Cost | None:
@@ -54,8 +70,10 @@ def cost_of(target: TargetSpec, drafter: DrafterSpec) -> Cost | None:
         return None
     try:
         path = find_cost_curve(drafter.cost)
-    except ValueError as error:
+    except AbsentError as error:
         raise NotHereError(str(error)) from None
+    except (ValueError, OSError) as error:
+        raise SweepError(f"drafter {drafter.name}: {' '.join(str(error).split())}") from None
     try:
         curve = read_cost_curve(path)
     except (ValueError, OSError) as error:
@@ -71,23 +89,25 @@ def cost_of(target: TargetSpec, drafter: DrafterSpec) -> Cost | None:
         digest=curve.digest,
         block_length=curve.block_length,
         budget_max=curve.budget_max,
+        drafter=curve.drafter,
+        drafter_digest=curve.drafter_digest,
         fault=f"its cost curve was measured on another target ({'; '.join(other)})" if other else "",
     )
 
 
-def costs_of(drafter: DrafterSpec, targets: Sequence[TargetSpec]) -> dict[tuple[str, str], Cost]:
+def costs_of(drafter: DrafterSpec, targets: Sequence[TargetSpec], way_out: str) -> dict[tuple[str, str], Cost]:
     """The cost curve that a drafter names, for each target; empty where it names none.
 
-    Raises what `cost_of` does, and SweepError when the curve is for none of the targets.
+    Raises what `cost_of` does, and SweepError, with the `way_out`, when the curve is for none of the targets.
     """
     found = {(target.name, drafter.name): cost_of(target, drafter) for target in targets}
     costs = {key: cost for key, cost in found.items() if cost is not None}
-    check_costs(drafter, costs)
+    check_costs(drafter, costs, way_out)
     return costs
 
 
-def check_costs(drafter: DrafterSpec, costs: dict[tuple[str, str], Cost]) -> None:
-    """Raise SweepError when a drafter's curve is for none of the sweep's targets."""
+def check_costs(drafter: DrafterSpec, costs: dict[tuple[str, str], Cost], way_out: str) -> None:
+    """Raise SweepError when a drafter's curve is for none of the targets; `way_out` says what to do."""
     if costs and all(cost.fault for cost in costs.values()):
         (target, _), cost = next(iter(costs.items()))
-        raise SweepError(f"drafter {drafter.name} for {target}: {cost.fault}: no target of this sweep is that")
+        raise SweepError(f"drafter {drafter.name} for {target}: {cost.fault}: {way_out}")

@@ -12,9 +12,10 @@ from pathlib import Path
 from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, cost_to_measure, made_in, merged
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
 from sweeps.expand import Artifact, Cost, Facts
+from sweeps.paths import cut, expanded
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
-from sweeps.tables import Tables
+from sweeps.tables import Tables, nearest
 from workers import catalog
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
@@ -77,9 +78,11 @@ def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[
     for target, drafter in product(spec.targets, spec.drafters):
         try:
             artifact = artifact_of(target, drafter)
-        except NotHereError:
-            artifact = Artifact(path=drafter.checkpoint, digest=ABSENT + drafter.name, block_length=None)
-            lacks(artifact_to_make(spec, target, drafter.name, catalog.DRAFTERS[drafter.kind].artifact))
+        except NotHereError as error:
+            named, kind = drafter.checkpoint, catalog.DRAFTERS[drafter.kind].artifact
+            artifact = Artifact(path=named, digest=ABSENT + drafter.name, block_length=None)
+            reason = str(error) if named else ""
+            lacks(artifact_to_make(spec, target, drafter.name, kind, named=named, reason=reason))
         if artifact is not None:
             artifacts[target.name, drafter.name] = artifact
     return artifacts
@@ -114,7 +117,11 @@ def resolve_costs(
                 lacks(cost_to_measure(spec, target, drafter.name, str(error), order))
             if cost is not None:
                 found[key] = cost
-        check_costs(drafter, found)
+        if found:
+            first = spec.targets[0]
+            order = checkpoint_of(first, drafter, artifacts.get((first.name, drafter.name)))
+            measure = f"measure it: {cost_to_measure(spec, first, drafter.name, '', order).shown()}"
+            check_costs(drafter, found, f"{measure}, or exclude drafter {drafter.name} for target {first.name}")
         costs |= found
     return costs
 
@@ -157,7 +164,7 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             f"target {target.name}: architecture {facts.architecture} is not one of {', '.join(catalog.FAMILIES)}"
         )
     target = with_cache(target, family)
-    is_hub = not Path(target.path).expanduser().is_dir()
+    is_hub = not path_of(target).is_dir()
     return (
         replace(
             target,
@@ -173,12 +180,13 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
 
 def checkpoint_folder(target: TargetSpec) -> Path:
     """The directory of a target's checkpoint: its path, or the snapshot of its hub id in the local cache."""
-    folder = Path(target.path).expanduser()
+    folder = path_of(target)
     if folder.is_dir():
         return folder.absolute()
-    if target.path.startswith((".", "/", "~")) or target.path.count("/") != 1:
+    near = nearest(target.path.rstrip("/"), catalog.TARGETS) if target.path.endswith("/") else ""
+    if near or target.path.startswith((".", "/", "~")) or target.path.count("/") != 1:
         raise SweepError(
-            f"target {target.name}: no checkpoint in {folder.absolute()} (nor is that a hub id owner/name)"
+            f"target {target.name}: no checkpoint in {folder.absolute()} (nor is that a hub id owner/name){near}"
         )
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -193,11 +201,16 @@ def checkpoint_folder(target: TargetSpec) -> Path:
         ) from None
 
 
+def path_of(target: TargetSpec) -> Path:
+    """Where a target's checkpoint lies, if its path is no hub id. Raises ValueError for what no path can be."""
+    return expanded(target.path, f"target {cut(target.name)}: path")
+
+
 def resolve_task(task: TaskSpec) -> TaskSpec:
     """A task with an absolute path and the digest of its data."""
     if task.path:
         hint = "" if task.name.endswith(f":{task.path}") else f": give its path: tasks.{task.name}.path=FILE"
-        task = replace(task, path=str(Path(task.path).expanduser().absolute()))
+        task = replace(task, path=str(expanded(task.path, f"task {cut(task.name)}: path").absolute()))
         if not Path(task.path).is_file():
             raise NotHereError(f"task {task.name}: no file {task.path}{hint}")
     try:

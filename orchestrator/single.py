@@ -49,7 +49,8 @@ def single_cell(
         ignore_eos=ignore_eos,
     )
     try:
-        costs = costs_of(drafters[0], (resolved,))
+        measure = cost_to_measure(spec, resolved, drafter, "", drafters[0].checkpoint)
+        costs = costs_of(drafters[0], (resolved,), f"measure it: {measure.shown()}")
     except NotHereError as error:
         made = cost_to_measure(spec, resolved, drafter, str(error), drafters[0].checkpoint)
         raise SweepError(f"drafter {drafter}: {error}: measure one: {join(made.command)}") from None

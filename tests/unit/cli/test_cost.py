@@ -47,6 +47,8 @@ def test_a_measured_curve_is_one_that_a_sweep_can_use(spot: Spot, sweep: Path, m
     assert ended.code == 0, ended.err
     made = read_cost_curve(out)
     assert f"{out}: digest {made.digest[:12]}" in ended.out
+    counts = [line.partition(":")[0] for line in ended.out.splitlines() if "times the root alone" in line]
+    assert counts == ["   1 state", "   3 states", "   5 states"]
     assert (made.states, made.prefixes, made.repeats, made.threads) == ([1, 3, 5], [0, 64], 3, 1)
     assert (made.dtype, made.device, made.block_length, made.drafter) == ("float32", "cpu", 32, "spot")
     assert [cost.budget for cost in made.drafters] == [2, 4]
@@ -101,6 +103,9 @@ def test_a_curve_of_another_target_is_refused_with_what_differs(
         assert ended.err.count("\n") == 1
         assert "drafter dear for rand: its cost curve was measured on another target" in ended.err
         assert says in ended.err
+        measure = f"measure it: spot measure cost --target {models / 'target'} --dtype float32 "
+        assert measure in ended.err
+        assert ended.err.endswith(" --out COST.json, or exclude drafter dear for target rand\n")
 
 
 def test_of_two_targets_only_the_measured_one_is_run_with_it_and_the_plan_says_why(
