@@ -16,16 +16,21 @@ from reports import charts
 from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, documentation
 from reports.export import encoded
 from reports.frames import Frames, load
-from reports.model import Chart, Head, SectionInfo, Table, Value
-from reports.sections import SECTIONS
+from reports.model import Chart, Group, Head, Lines, SectionInfo, Table, Value
+from reports.sections import SECTIONS, SUMMARY
 from reports.text import DASH, number, visible
 from sweeps.store import RunDir, atomic_write
 
 STUDY_FILE = "order_study.csv"
+LONGEST_REASON = 200
 
 
 def render(run_dir: Path) -> Path:
-    """Write the report of a run and return its path. Raises ValueError when `run_dir` is no run directory."""
+    """Write the report of a run and return its path. Raises ValueError when `run_dir` is no run directory.
+
+    A section that fails is a defect, but must not cost the others: a box takes its place, and once everything is
+    written `SectionsFailedError` holds what was raised.
+    """
     frames = load(run_dir)
     run = RunDir(run_dir)
     data = run.report_data
@@ -38,22 +43,60 @@ def render(run_dir: Path) -> Path:
     else:
         (data / STUDY_FILE).unlink(missing_ok=True)  # of a sweep that was studied before it was edited
     atomic_write(data / "columns.md", columns.encode())
-    atomic_write(run.report, page(frames).encode())
+    sections, failures = attempted(frames)
+    atomic_write(run.report, page_of(frames, sections).encode())
+    if failures:
+        raise SectionsFailedError(f"{run.report} is written, but some of its sections failed", failures)
     return run.report
 
 
+class SectionsFailedError(ExceptionGroup[Exception]):
+    """What the sections of a page raised. The page is there, with a box in the place of each of them."""
+
+
 def page(frames: Frames) -> str:
-    """The page as text."""
+    """The page as text; raises what a section raises."""
+    return page_of(frames, infos(frames))
+
+
+def page_of(frames: Frames, sections: list[SectionInfo]) -> str:
+    """The page that shows these sections."""
     title = visible(frames.spec.title or frames.spec.name, 160)
-    return (
-        environment().get_template("report.html.j2").render(title=title, name=frames.spec.name, sections=infos(frames))
-    )
+    return environment().get_template("report.html.j2").render(title=title, name=frames.spec.name, sections=sections)
 
 
 def infos(frames: Frames) -> list[SectionInfo]:
-    """The data of every section that has something to say, in the order of the table."""
-    found = (function(reference)(frames) for reference in SECTIONS)
-    return [info for info in found if info is not None]
+    """The data of every section that has something to say, in the order of the table; raises what a section raises."""
+    sections, failures = attempted(frames)
+    if failures:
+        raise failures[0]
+    return sections
+
+
+def attempted(frames: Frames) -> tuple[list[SectionInfo], list[Exception]]:
+    """The data of every section that has something to say, a box where one failed, and what the failed ones raised."""
+    made: dict[str, SectionInfo] = {}
+    failures: list[Exception] = []
+    for reference in sorted(SECTIONS, key=SUMMARY.__eq__):  # the summary last: it repeats what the others found
+        others = (tuple(made.values()),) if reference == SUMMARY else ()
+        try:
+            info = function(reference)(frames, *others)
+        except Exception as error:  # a defect: said on the page and raised when the page is written
+            info = failed(reference, error)
+            failures.append(error)
+        if info is not None:
+            made[reference] = info
+    return [made[reference] for reference in SECTIONS if reference in made], failures
+
+
+def failed(reference: str, error: Exception) -> SectionInfo:
+    """The box in the place of a section that failed."""
+    name = reference.partition(":")[0].rpartition(".")[2]
+    reason = visible(f"{type(error).__name__}: {error}", LONGEST_REASON)
+    text = f"This section failed ({reason}): a defect of spot. The other sections and all files of the run are whole."
+    alarm = Lines(lines=(("alarm", text),))
+    title = f"{name.replace('_', ' ').capitalize()}: failed"
+    return SectionInfo(key=f"failed-{name}", title=title, lead="", groups=(Group(title="", parts=(alarm,)),))
 
 
 def function(reference: str) -> Any:

@@ -10,8 +10,11 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from orchestrator.finish import write_report
 from reports import charts
-from reports.render import infos, page, render
+from reports.frames import load
+from reports.render import SectionsFailedError, attempted, infos, page, render
+from sweeps.store import RunDir
 from tests.pages import Page
 from tests.synthetic import HOSTILE, Faults, draft_free, grid, sweep
 from tests.unit.reports.conftest import framed
@@ -242,3 +245,23 @@ def test_frames_do_not_need_what_drives_or_decodes(tmp_path, small):
 def test_infos_are_plain_enough_to_be_written_as_json(faulty_frames):
     for info in infos(faulty_frames):
         json.loads(msgspec.json.encode(info), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+
+
+def test_a_section_that_fails_costs_no_other_and_is_raised(small, tmp_path, monkeypatch):
+    run = small.write(tmp_path / "run")
+
+    def broken(frames):
+        raise AssertionError("estimate holds <nan>")
+
+    whole = {info.key for info in infos(load(run))}
+    monkeypatch.setattr("reports.sections.curves.info", broken)
+    with pytest.raises(SectionsFailedError, match="is written, but some of its sections failed") as failure:
+        render(run)
+    assert [str(error) for error in failure.value.exceptions] == ["estimate holds <nan>"]
+    written = Page((run / "report.html").read_text(encoding="utf-8"))
+    assert "This section failed (AssertionError: estimate holds <nan>): a defect of spot." in written.text
+    sections, _ = attempted(load(run))
+    assert {info.key for info in sections} == whole - {"budget"} | {"failed-curves"}
+    with pytest.raises(AssertionError, match="estimate holds"):
+        page(load(run))
+    assert write_report(RunDir(run)) == 70
