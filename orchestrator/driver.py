@@ -23,7 +23,7 @@ from sweeps.origin import Origin, origin_of
 from sweeps.records import ItemResult, WorkItem
 from sweeps.results import Loaded, verified
 from sweeps.store import RunDir, atomic_write
-from sweeps.todo import Job, Plan, missing_items
+from sweeps.todo import KINDS, Job, Plan, missing_items
 
 
 def run_plan(
@@ -95,9 +95,11 @@ class _Drive:
 
     def run(self) -> RunOutcome:
         """Drive to the end, close the pool, say how it ended."""
-        rows = sum(item.last - item.first for item in self.items.values())
-        kept = self.before.good
-        self.tell("started", items=len(self.items), rows=rows, stored=kept)
+        kinds: dict[str, Any] = dict.fromkeys(KINDS, 0)
+        for item in self.items.values():
+            kinds[item.kind] += item.last - item.first
+        kept, repeats = self.before.good, max((item.repeats for item in self.items.values()), default=1)
+        self.tell("started", items=len(self.items), rows=sum(kinds.values()), stored=kept, repeats=repeats, **kinds)
         message, interrupted = "", False
         if self.items:
             try:
@@ -153,6 +155,7 @@ class _Drive:
             attempt=result.attempt,
             failed=item.last - item.first if bad and bad[0].prompt_index == -1 else len(bad),
             seconds=result.seconds,
+            loading=result.load_seconds,
             message=f"{bad[0].type}: {bad[0].message}" if bad else "",
         )
 
@@ -161,5 +164,6 @@ class _Drive:
         if item is not None:
             target = self.jobs[item.cell_id].cell.target.name
             rows = item.last - item.first
-            fields = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "rows": rows, **fields}
+            what = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "work": item.kind, "rows": rows}
+            fields = {**what, **fields}
         self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=self.complete, **fields))

@@ -33,6 +33,8 @@ RunEventKind = Literal[
 class RunEvent:
     """One line. `rows`, `failed` and `stored` count prompts (of a kind); `time` is wall-clock seconds since 1970.
 
+    A start says how many rows of each kind are to do and how often a timed prompt is repeated; what happens to an item
+    says its kind (`work`). `seconds` is what a worker took for it, of which `loading` before the first prompt.
     `cells_done` of `cells` have every wanted row, good or failed.
     """
 
@@ -43,13 +45,19 @@ class RunEvent:
     target: str = ""
     worker: str = ""
     attempt: int = 0
+    work: str = ""
     rows: int = 0
+    decode: int = 0
+    timing: int = 0
+    study: int = 0
+    repeats: int = 0
     failed: int = 0
     stored: int = 0
     items: int = 0
     cells: int = 0
     cells_done: int = 0
     seconds: float = 0.0
+    loading: float = 0.0
     message: str = ""
 
 

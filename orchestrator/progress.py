@@ -1,13 +1,11 @@
 """Progress for people: a live line on a terminal, plain lines elsewhere; never a reason for a run to fail.
 
-Cells done, prompts a second of each target, time left, failures. All of it comes from the run's events.
+What is done of each kind of work, how fast each target goes, time left, failures: the numbers of a `Board`.
 """
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import Console
@@ -16,10 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.board import Board
 from orchestrator.events import RunEvent, RunEventKind
+from orchestrator.words import counted, duration
 
 PLAIN_SECONDS = 10.0
-WINDOW = 200
 ALWAYS: tuple[RunEventKind, ...] = (
     "changed",
     "note",
@@ -30,75 +29,6 @@ ALWAYS: tuple[RunEventKind, ...] = (
     "interrupted",
     "stopped",
 )
-
-
-@dataclass(slots=True)
-class Rate:
-    """Rows finished for one target: the count, and the last moments for a present rate."""
-
-    rows: int = 0
-    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
-
-    def add(self, now: float, rows: int) -> None:
-        """Count rows in."""
-        self.rows += rows
-        self.recent.append((now, self.rows))
-
-    def per_second(self, began: float) -> float:
-        """Rows a second, over the window or since `began`."""
-        if not self.recent:
-            return 0.0
-        first, before = (began, 0) if len(self.recent) < WINDOW else self.recent[0]
-        last, after = self.recent[-1]
-        return (after - before) / max(last - first, 1e-9)
-
-
-@dataclass(slots=True)
-class Board:
-    """What there is to say, as numbers."""
-
-    clock: Callable[[], float] = time.monotonic
-    began: float = 0.0
-    todo: int = 0
-    done: int = 0
-    failed: int = 0
-    stored: int = 0
-    cells: int = 0
-    cells_done: int = 0
-    workers: int = 0
-    rates: dict[str, Rate] = field(default_factory=dict)
-
-    def take(self, event: RunEvent) -> None:
-        """Count an event in."""
-        self.cells, self.cells_done = event.cells or self.cells, event.cells_done or self.cells_done
-        if event.kind == "started":
-            self.began, self.todo, self.stored = self.clock(), event.rows, event.stored
-        elif event.kind == "worker_ready":
-            self.workers += 1
-        elif event.kind == "worker_lost":
-            self.workers = max(0, self.workers - 1)
-        elif event.kind in ("item_done", "item_failed"):
-            self.done += event.rows
-            self.failed += event.failed
-            self.rates.setdefault(event.target, Rate()).add(self.clock(), event.rows)
-
-    def seconds_left(self) -> float | None:
-        """At the present pace; None before the first result."""
-        pace = sum(rate.per_second(self.began) for rate in self.rates.values())
-        return (self.todo - self.done) / pace if pace > 0 else None
-
-    def line(self) -> str:
-        """Everything on one line."""
-        parts = [f"cells {self.cells_done}/{self.cells}", f"prompts {self.done}/{self.todo}"]
-        if self.stored:
-            parts.append(f"{self.stored} stored before")
-        parts.append(f"failed {self.failed}")
-        parts += [f"{name} {rate.per_second(self.began):.2f}/s" for name, rate in self.rates.items()]
-        left = self.seconds_left()
-        if left is not None and self.done < self.todo:
-            parts.append(f"{duration(left)} left")
-        parts.append(f"{self.workers} workers")
-        return " | ".join(parts)
 
 
 class PlainProgress:
@@ -155,17 +85,15 @@ class LiveProgress:
         board = self._board
         grid = Table.grid(padding=(0, 2))
         left = board.seconds_left()
-        eta = f"{duration(left)} left" if left is not None and board.done < board.todo else ""
-        colour = "red" if board.failed else "green"
         grid.add_row(
             f"cells [bold]{board.cells_done}[/]/{board.cells}",
-            f"prompts [bold]{board.done}[/]/{board.todo}",
-            f"[{colour}]failed {board.failed}[/]",
-            f"{board.workers} workers",
-            eta,
+            f"[bold]{board.counts()}[/]",
+            f"[{'red' if board.failed else 'green'}]failed {board.failed}[/]",
+            counted(board.workers, "worker"),
+            f"{duration(left)} left" if left is not None else "",
         )
-        for name, rate in board.rates.items():
-            grid.add_row(escape(name), f"{rate.rows} prompts", f"{rate.per_second(board.began):.2f}/s", "", "")
+        for target in board.rates:
+            grid.add_row(escape(target), board.speeds(target), "", "", "")
         return grid
 
 
@@ -198,11 +126,3 @@ def sentence(event: RunEvent) -> str:
     what = " ".join(part for part in (event.kind.replace("_", " "), event.item_id, event.worker) if part)
     attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     return f"{what}{attempt}: {event.message}" if event.message else f"{what}{attempt}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from orchestrator.forecast import CellForecast, Forecast
+from orchestrator.words import counted
 from sweeps.spec import GridSpec, SweepSpec
 from sweeps.study import STUDY
 
@@ -25,9 +26,12 @@ def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: boo
     console.print(f"[bold]{escape(spec.name)}[/bold] {escape(spec.title)}".rstrip())
     console.print(axes_table(spec))
     shown = result.cells if everything else result.cells[:SHOWN]
-    console.print(cells_table(shown))
+    new = all_new(result.cells)
+    console.print(cells_table(shown, why=not new))
     if len(shown) < len(result.cells):
         console.print(f"... and {len(result.cells) - len(shown)} more cells (--all lists them, --json has them)")
+    if new:
+        console.print("none of these cells has anything stored: every prompt counted here is not run yet")
     if result.dropped:
         console.print(dropped_table(result))
     for missing in result.missing:
@@ -37,6 +41,11 @@ def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: boo
     for note in result.notes:
         console.print(f"note: {escape(note)}")
     console.print(totals(result), soft_wrap=True)
+
+
+def all_new(cells: Sequence[CellForecast]) -> bool:
+    """Whether nothing of any cell is stored, so that all of them are to do for the same reason."""
+    return bool(cells) and all(cell.why and all(why.endswith("not run yet") for why in cell.why) for cell in cells)
 
 
 def axes_table(spec: SweepSpec) -> Table:
@@ -51,22 +60,25 @@ def axes_table(spec: SweepSpec) -> Table:
             options = ", ".join(f"{name} {number(getattr(drafter, name))}" for name in drafter.fixed)
             table.add_row(f"drafter {escape(drafter.name)}", escape(f"{drafter.kind} with {options}"))
     measure = spec.measure
-    timed = f"{measure.timed_prompts} timed {measure.repeats} times" if measure.timed_prompts else "none timed"
+    timed = (
+        f"{measure.timed_prompts} timed {counted(measure.repeats, 'time')}" if measure.timed_prompts else "none timed"
+    )
     table.add_row("prompts", f"{measure.prompts} a cell, {timed}, {measure.chunk} a work item")
     if measure.studied_prompts:
         table.add_row("order study", f"{measure.studied_prompts} prompts for each order model and draft-free cell")
     return table
 
 
-def cells_table(cells: Sequence[CellForecast]) -> Table:
-    """One row a cell; of the other axes only those that have several values."""
+def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
+    """One row a cell; of the other axes only those that have several values; reasons only with `why`."""
     table = Table(show_edge=False, pad_edge=False)
     others = [name for name in OTHER_AXES if len({getattr(cell, name) for cell in cells}) > 1]
     for name in ("cell", "target", "task", "T", *(OTHER_AXES[name] for name in others), "drafter"):
         table.add_column(name, no_wrap=True)
     for name in ("D", "gamma", "stored", "to do", "timed to do", "forwards"):
         table.add_column(name, justify="right")
-    table.add_column("why")
+    if why:
+        table.add_column("why")
     for cell in cells:
         most = "<= " if cell.forwards_from == "upper bound" else "~ "
         label = cell.drafter + (" (bound)" if cell.bound else "") + (" (added)" if cell.added_baseline else "")
@@ -84,7 +96,7 @@ def cells_table(cells: Sequence[CellForecast]) -> Table:
             str(cell.decode or cell.study or "-"),
             str(cell.timing or "-"),
             f"{most}{cell.forwards:,}" if cell.forwards else "-",
-            escape("; ".join(cell.why)) or "done",
+            *((escape("; ".join(cell.why)) or "done",) if why else ()),
         )
     return table
 
@@ -105,16 +117,18 @@ def totals(result: Forecast) -> str:
     to_do = sum(bool(cell.decode or cell.timing or cell.study) for cell in result.cells)
     added = sum(cell.added_baseline for cell in result.cells)
     studies = sum(cell.drafter == STUDY for cell in result.cells)
-    cells = f"{len(result.cells) - studies} cells" + (f" ({added} draft-free ones added)" if added else "")
-    cells += f" and {studies} order studies" if studies else ""
+    cells = counted(len(result.cells) - studies, "cell")
+    cells += f" ({added} draft-free added)" if added else ""
+    cells += f" and {studies} order {'study' if studies == 1 else 'studies'}" if studies else ""
     if not to_do:
         failed = sum(cell.failed for cell in result.cells)
-        again = f"; {failed} failed prompts are not asked again without --retry-failed" if failed else ""
+        again = f"; not asked again without --retry-failed: {counted(failed, 'failed prompt')}" if failed else ""
         return f"{cells}: nothing to do in {escape(result.directory)}{again}"
     bound = "about" if any(c.forwards and c.forwards_from != "upper bound" for c in result.cells) else "at most"
+    loads = f"{counted(result.model_loads, 'model load')} on {counted(result.workers, 'worker')}"
     return (
-        f"{cells}, {to_do} with something to do: {result.items} work items, {bound} {result.forwards:,} forwards, "
-        f"{result.model_loads} model loads on {result.workers} workers, into {escape(result.directory)}"
+        f"{cells}, {to_do} with something to do: {counted(result.items, 'work item')}, {bound} "
+        f"{counted(result.forwards, 'forward')}, {loads}, into {escape(result.directory)}"
     )
 
 

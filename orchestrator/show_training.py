@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from orchestrator.progress import duration
+from orchestrator.words import duration
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -2,12 +2,25 @@
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from orchestrator.commands.shared import console
+from orchestrator.commands.shared import console, default_of
+from workers.catalog import OPTIONS
+
+OWN: dict[str, type] = {"checkpoint": str, "budget": int, "gamma": float, "verify_margin": float, "cost": str}
+AXES = ("temperature", "noise", "confidence", "seed", "max_new_tokens", "block_length")
+
+
+def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of drafters, each as `spot list drafters` explains it; what is not given is the drafter's default."""
+    for name, kind in reversed(OWN.items()):
+        text = f"{OPTIONS[name][0].upper()}{OPTIONS[name][1:]} (default {default_of(name)})."
+        command = click.option(f"--{name.replace('_', '-')}", type=kind, help=text)(command)
+    return command
 
 
 @click.command()
@@ -15,11 +28,10 @@ from orchestrator.commands.shared import console
 @click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
 @click.option("--cache", default="", help="The target's kind of cache (default: its family's first).")
 @click.option("--drafter", default="spot", show_default=True, help="A drafter (spot list drafters).")
-@click.option("--checkpoint", help="The drafter's order model, where the target has none of its own.")
-@click.option("--budget", type=int, help="Draft states verified beside the root (default 8).")
-@click.option("--gamma", type=float, help="Mass floor: drafts below it are not verified.")
+@drafter_options
 @click.option("--temperature", type=float, default=0.0, show_default=True)
 @click.option("--noise", type=click.Choice(["coupled", "independent"]), default="coupled", show_default=True)
+@click.option("--confidence", type=click.Choice(["top1", "sampled"]), default="top1", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
 @click.option("--block-length", type=int, default=32, show_default=True)
@@ -39,8 +51,8 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     if (text is None) == (ids_file is None):
         raise click.UsageError("give either TEXT or --ids-file")
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
-    own = {name: options[name] for name in ("budget", "gamma", "checkpoint") if options[name] is not None}
-    axes = {name: options[name] for name in ("temperature", "noise", "seed", "max_new_tokens", "block_length")}
+    own = {name: options[name] for name in OWN if options[name] is not None}
+    axes = {name: options[name] for name in AXES}
     cell = single_cell(
         target=target,
         drafter=drafter,

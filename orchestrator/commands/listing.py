@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.commands.shared import console
+from orchestrator.commands.shared import console, default_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 KINDS = ("targets", "tasks", "drafters", "sweeps", "settings")
 
@@ -20,7 +24,26 @@ def listing(what: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
     for name, text in _rows(what):
         table.add_row(escape(name), escape(text))
-    console().print(table)
+    screen = console()
+    screen.print(table)
+    if what == "drafters":
+        screen.print()
+        screen.print(options_table())
+
+
+def options_table() -> "Table":
+    """What each option of a drafter means and what it is by default, as a drafter's entry in a sweep states it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from workers.catalog import OPTIONS
+
+    table = Table(box=None, padding=(0, 3, 0, 0), title_justify="left", title="in a sweep: drafters.NAME.OPTION=VALUE")
+    for name in ("option", "default", "meaning"):
+        table.add_column(name)
+    for name, meaning in OPTIONS.items():
+        table.add_row(name, default_of(name), escape(meaning))
+    return table
 
 
 def _rows(what: str) -> Iterator[tuple[str, str]]:

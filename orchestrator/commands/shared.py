@@ -70,6 +70,16 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(stderr=stderr, width=None if stream.isatty() else WIDE, highlight=False)
 
 
+def default_of(option: str) -> str:
+    """What an option of a drafter is when nothing is said, as people write it."""
+    from sweeps.spec import DrafterSpec
+
+    value = getattr(DrafterSpec(name="plain", kind="ssd"), option)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if value != "" else "none"
+
+
 def json_line(value: Any, **more: Any) -> str:
     """A dataclass (and further named values) as one JSON document."""
     import msgspec

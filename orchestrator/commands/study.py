@@ -16,14 +16,19 @@ def study() -> None:
     """Look at what decoding rests on, without drafting."""
 
 
-@study.command(params=[parameter for parameter in run.params if parameter.name not in ("sweep", "overrides")])
+@study.command(
+    short_help="What foretells the commits that follow (sweep order_study).",
+    params=[parameter for parameter in run.params if parameter.name not in ("sweep", "overrides")],
+)
 @click.argument("words", nargs=-1, metavar="[SWEEP] [KEY=VALUE]...")
 @click.pass_context
 def order(context: click.Context, /, words: tuple[str, ...], **options: Any) -> int:
-    """Study how well stale distributions and the order model foretell the commits that follow (SWEEP: order_study).
+    """Study how well stale distributions and the order model foretell the commits that follow.
 
-    Runs what is missing of the sweep, as `spot run` does: same options, same exit codes, safe to interrupt and repeat.
-    measure.studied_prompts says how many prompts; any sweep with a drafter that has an order model can be studied.
+    Without SWEEP it is the packaged sweep order_study: spot plan order_study shows what that would run, spot report
+    order_study writes its report again. Runs what is missing, as spot run does: same options, same exit codes, safe to
+    interrupt and repeat. measure.studied_prompts says how many prompts; any sweep with a drafter that has an order
+    model can be studied.
     """
     from orchestrator.prepare import prepare
     from orchestrator.show_study import show_studies, studies_in

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 
 from orchestrator.show_decode import grid, harmless, rounds_as_text
 from sweeps.spec import DecodeSpec, TargetSpec
+from tests.costs import curve_of
 from workers.decode_one import GridBlock, GridCell
 from workers.decoding.noise import sample_seed
 from workers.decoding.reference import reference
+from workers.models.cost_curve import write_cost_curve
+from workers.targets.inspect import inspect_checkpoint
 from workers.targets.load import load
 
 Spot = Callable[..., Any]
@@ -71,9 +75,49 @@ def test_text_is_shown_block_by_block(spot: Spot, models: Path) -> None:
     assert ended.out.isprintable() or not set(ended.out) - {"\n"} & set(map(chr, range(32)))
 
 
+def test_verdicts_by_a_hair_are_made_again_and_change_nothing(spot: Spot, models: Path) -> None:
+    command = ["decode", "--target", models / "target", "--drafter", "ssd", "--max-new-tokens", 12, "--json", "hello"]
+    (plain,), (careful,) = lines(spot(*command).out), lines(spot(*command, "--verify-margin", "1e6").out)
+    assert plain["counters"]["recomputes"] == 0 < careful["counters"]["recomputes"]
+    assert plain["output_ids"] == careful["output_ids"]
+
+
+def test_confidence_is_that_of_the_target_rule(spot: Spot, models: Path) -> None:
+    command = ["decode", "--target", models / "target", "--drafter", "none", "--max-new-tokens", 24, "--json"]
+    sampled = lines(spot(*command, "--temperature", 1, "--confidence", "sampled", "hello").out)[0]
+    target = load(TargetSpec(name="x", path=str(models / "target")), device="cpu")
+    spec = DecodeSpec(max_new_tokens=24, temperature=1.0, confidence="sampled")
+    expected = reference(target, sampled["prompt_ids"], spec=spec, seed=sample_seed(0, "0"))
+    assert sampled["order"] == list(expected.order)
+    assert sampled["output_ids"] == list(expected.output_ids)
+    assert lines(spot(*command, "--temperature", 1, "hello").out)[0]["order"] != sampled["order"]
+
+
+def test_a_cost_curve_is_used_and_a_missing_one_says_how_to_measure_it(
+    spot: Spot, models: Path, tmp_path: Path
+) -> None:
+    command = ["decode", "--target", models / "target", "--checkpoint", models / "order", "--budget", 20, "--json"]
+    command += ["--max-new-tokens", 24, "hello"]
+    file, digest = tmp_path / "cost.json", inspect_checkpoint(models / "target").weight_digest
+    prices = curve_of(lambda states, prefix: 10.0**states, target="rand", target_digest=digest, block_length=32)
+    write_cost_curve(file, replace(prices, dtype="float32"))
+    (plain,), (dear,) = lines(spot(*command).out), lines(spot(*command, "--cost", file).out)
+    assert plain["output_ids"] == dear["output_ids"]
+    assert dear["counters"]["trimmed"] > 0 == plain["counters"]["trimmed"]
+    assert sum(dear["counters"]["drafted"]) < sum(plain["counters"]["drafted"])
+    ended = spot(*command, "--cost", "nowhere")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "cost 'nowhere' is neither a file nor one of" in ended.err
+    assert f"measure one: spot measure cost --target {models / 'target'} --dtype float32" in ended.err
+
+
 BAD: list[tuple[list[str], str]] = [
     (["--drafter", "spo", "x"], "unknown drafter 'spo': allowed are none, ssd,"),
     (["--drafter", "ssd", "--gamma", "0.1", "x"], "ssd does not use it; it uses budget"),
+    (["--drafter", "none", "--verify-margin", "0.1", "x"], "drafters.none.verify_margin: none does not use it"),
+    (["--drafter", "ssd", "--verify-margin", "-1", "x"], "verify_margin is -1.0: allowed is a finite number from 0"),
+    (["--drafter", "ssd", "--cost", "tiny-sdar-cpu", "x"], "ssd does not use it; it uses budget, verify_margin"),
+    (["--drafter", "none", "--confidence", "best", "x"], "'best' is not one of 'top1', 'sampled'"),
     (["--drafter", "ssd", "--budget", "0", "x"], "budget is 0: allowed is a whole number from 1 to 4096"),
     (["--drafter", "none", "--temperature", "nan", "x"], "grid.temperature is nan"),
     (["--drafter", "none", "--temperature", "-1", "x"], "grid.temperature is -1.0"),

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from orchestrator.board import Board, Rate
 from orchestrator.events import RunEvent
-from orchestrator.progress import Board, LiveProgress, PlainProgress, Rate, duration, make_progress
+from orchestrator.progress import LiveProgress, PlainProgress, make_progress
+from orchestrator.words import counted, duration
 
 
 def event(kind: str, **fields: Any) -> RunEvent:
@@ -27,10 +29,21 @@ class Clock:
 
 def story(clock: Clock) -> list[RunEvent]:
     return [
-        event("started", rows=20, stored=4, cells=3, cells_done=1),
+        event("started", rows=26, decode=20, timing=6, repeats=3, stored=4, cells=3, cells_done=1),
         event("worker_ready", worker="ray-1", cells=3, cells_done=1),
-        event("item_done", target="tiny-sdar", rows=4, cells=3, cells_done=1),
-        event("item_failed", target="tiny-sdar", rows=6, failed=2, cells=3, cells_done=2, message="ValueError: bad"),
+        event("item_done", target="tiny-sdar", work="decode", rows=4, seconds=2.0, cells=3, cells_done=1),
+        event(
+            "item_failed",
+            target="tiny-sdar",
+            work="decode",
+            rows=6,
+            failed=2,
+            seconds=4.0,
+            loading=1.0,
+            cells=3,
+            cells_done=2,
+            message="ValueError: bad",
+        ),
     ]
 
 
@@ -39,19 +52,55 @@ def test_the_numbers() -> None:
     board = Board(clock=clock)
     for each in story(clock):
         board.take(each)
-        clock.now += 1 if each.kind != "item_done" else 0
+        clock.now += 1 if each.kind not in ("item_done", "item_failed") else 0
+    # 10 prompts took 5 s of work: 10 more take 5, and 6 timed ones 2 x (3 + 1) decodes each, 24
     assert board.line() == (
-        "cells 2/3 | prompts 10/20 | 4 stored before | failed 2 | tiny-sdar 5.00/s | 2 s left | 1 workers"
+        "cells 2/3 | decoded 10/20, timed 0/6 | 4 stored before | failed 2 | tiny-sdar decoded 5.00/s | 29 s left"
+        " | 1 worker"
     )
     board.take(event("worker_lost", worker="ray-1"))
     assert board.workers == 0
 
 
+def test_every_kind_of_work_is_counted_at_its_own_cost() -> None:
+    clock = Clock()
+    board = Board(clock=clock)
+    board.take(event("started", rows=30, decode=20, timing=4, study=6, repeats=1))
+    assert board.seconds_left() is None
+    for worker in ("a", "b"):
+        board.take(event("worker_ready", worker=worker))
+    clock.now += 10
+    board.take(event("item_done", target="t", work="decode", rows=10, seconds=20.0))
+    assert board.seconds_left() == (10 * 2 + 4 * 4 * 2 + 6 * 2) / 2
+    clock.now += 5
+    assert board.seconds_left() == 32 - 5  # it runs down while nothing is reported
+    clock.now += 5
+    board.take(event("item_done", target="t", work="timing", rows=2, seconds=6.0))
+    board.take(event("item_done", target="t", work="study", rows=4, seconds=2.0))
+    assert board.seconds_left() == (10 * 2 + 2 * 3 + 2 * 0.5) / 2
+    assert board.counts() == "decoded 10/20, timed 2/4, studied 4/6"
+    # ten seconds for the first item; ten more for the timed ones, whose clock began when the decoding was reported
+    assert board.speeds("t").startswith("decoded 1.00/s, timed 0.20/s, studied ")
+    board.take(event("item_done", target="t", work="decode", rows=10, seconds=20.0))
+    board.take(event("item_done", target="t", work="timing", rows=2, seconds=6.0))
+    board.take(event("item_done", target="t", work="study", rows=2, seconds=1.0))
+    assert board.seconds_left() is None
+
+
+def test_only_timings_left_are_judged_by_timings() -> None:
+    board = Board(clock=Clock())
+    board.take(event("started", rows=4, timing=4, repeats=3))
+    board.take(event("worker_ready", worker="a"))
+    board.take(event("item_done", target="t", work="timing", rows=1, seconds=8.0))
+    assert board.seconds_left() == 24
+    assert board.counts() == "timed 1/4"
+
+
 def test_the_rate_is_that_of_the_last_moments() -> None:
-    rate = Rate()
+    rate = Rate(since=0.0)
     for second in range(1000):
         rate.add(float(second), 1 if second < 700 else 10)
-    assert rate.per_second(0.0) == pytest.approx(10.0)
+    assert rate.per_second() == pytest.approx(10.0)
 
 
 def test_plain_lines_say_what_matters_and_a_count_now_and_then() -> None:
@@ -60,13 +109,13 @@ def test_plain_lines_say_what_matters_and_a_count_now_and_then() -> None:
     for each in story(clock):
         plain.show(each)
     clock.now += 11
-    plain.show(event("item_done", target="t", rows=4, cells=3, cells_done=3))
+    plain.show(event("item_done", target="t", work="decode", rows=4, cells=3, cells_done=3))
     plain.show(event("note", message="RAY_ADDRESS is ignored"))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4
-    assert lines[0].startswith("cells 1/3 | prompts 0/20")
+    assert lines[0].startswith("cells 1/3 | decoded 0/20, timed 0/6")
     assert lines[1] == "item failed: ValueError: bad"
-    assert "prompts 14/20" in lines[2]
+    assert "decoded 14/20" in lines[2]
     assert lines[3] == "note: RAY_ADDRESS is ignored"
 
 
@@ -88,7 +137,7 @@ def test_live_display_shows_text_as_it_is() -> None:
     for each in story(Clock()):
         live.show(each)
     live.show(event("note", message="[bold]not markup[/nonsense]"))
-    live.show(event("item_done", target="[odd]", rows=4, cells=3, cells_done=3))
+    live.show(event("item_done", target="[odd]", work="timing", rows=4, cells=3, cells_done=3))
     live.close()
     live.close()
     text = stream.getvalue()
@@ -127,4 +176,12 @@ def test_durations() -> None:
         "59 min",
         "1 h 0 min",
         "25 h 1 min",
+    ]
+
+
+def test_counts_have_their_noun() -> None:
+    assert [counted(count, "model load") for count in (0, 1, 1200)] == [
+        "0 model loads",
+        "1 model load",
+        "1,200 model loads",
     ]

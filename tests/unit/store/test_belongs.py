@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.belongs import check_belongs, read_history, read_jobs, read_spec, record_start, spec_changes
 from sweeps.origin import Origin, code_changes, code_digest, library_versions, origin_of, source_digests
-from sweeps.spec import MeasureSpec
+from sweeps.spec import DrafterSpec, MeasureSpec, ResourceSpec
 from sweeps.store import RunDir, atomic_write
 from tests.fake_plan import a_plan
 
@@ -80,11 +80,25 @@ def test_differences_of_sweeps_name_list_members_and_what_came_or_went(tmp_path:
     changes = spec_changes(before, after)
     assert 'spec targets[fake].digest: "digest of fake" -> "x"' in changes
     assert 'spec title: "" -> "T"' in changes
-    assert 'spec targets[b].name: (absent) -> "b"' in changes
+    assert "target b: added" in changes
+    assert not any("(absent)" in line for line in changes)
+    assert "target b: left out" in spec_changes(after, before)
     assert spec_changes(after, after) == ()
     assert spec_changes(spec, replace(spec, measure=MeasureSpec(prompts=4, chunk=2, timed_prompts=1, repeats=1))) == (
         "spec measure.timed_prompts: 0 -> 1",
     )
+
+
+def test_a_drafter_that_goes_is_one_line_and_resources_are_none(tmp_path: Path) -> None:
+    before = replace(
+        a_plan(tmp_path).spec,
+        drafters=tuple(DrafterSpec(name=name, kind=name) for name in ("ssd", "oracle_token")),
+        resources=ResourceSpec(workers=1),
+    )
+    after = replace(before, drafters=(replace(before.drafters[0], budget=4),), resources=ResourceSpec(gpus=1))
+    assert spec_changes(before, after) == ("drafter oracle_token: left out", "spec drafters[ssd].budget: 8 -> 4")
+    assert spec_changes(after, before) == ("drafter oracle_token: added", "spec drafters[ssd].budget: 4 -> 8")
+    assert spec_changes(before, replace(before, resources=ResourceSpec())) == ()
 
 
 @pytest.mark.parametrize(
