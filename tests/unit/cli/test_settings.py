@@ -94,7 +94,23 @@ def test_two_absent_things_stay_two(spot: Spot, sweep: Path) -> None:
 @pytest.mark.parametrize("name", packaged())
 def test_a_packaged_sweep_runs_on_what_is_shipped(spot: Spot, name: str) -> None:
     plan = planned(spot, name)
-    assert (plan["missing"], plan["dropped"]) == ([], [])
+    assert plan["missing"] == []
+    assert [gone for gone in plan["dropped"] if not gone["reason"].startswith("exclude[")] == []
+
+
+def test_beyond_repairs_bfloat16_apart_and_another_target_gets_every_drafter(spot: Spot) -> None:
+    plain, large = planned(spot, "beyond"), planned(spot, "beyond", "--with", "sdar-8b")
+
+    def drafters(plan: dict[str, Any], target: str) -> set[str]:
+        return {cell["drafter"] for cell in plan["cells"] if cell["target"] == target}
+
+    shared = {"none", "spot"}
+    assert drafters(plain, "tiny-sdar") == shared | {"spot-unmerged", "spot-cost", "spot-verified"}
+    assert drafters(plain, "tiny-sdar-bf16") == shared | {"spot-verified-bf16"}
+    assert drafters(large, "sdar-8b-b32") == drafters(plain, "tiny-sdar") | drafters(plain, "tiny-sdar-bf16")
+    assert {cell["target"] for cell in large["cells"]} == {"sdar-8b-b32"}
+    dtypes = {target["name"]: target["dtype"] for target in plain["spec"]["targets"]}
+    assert dtypes == {"tiny-sdar": "float32", "tiny-sdar-bf16": "bfloat16"}
 
 
 @pytest.mark.parametrize("settings", settings_there_are())
