@@ -1,6 +1,7 @@
 """What every drafter of the table must do, whoever adds one."""
 
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -134,17 +135,24 @@ def test_options_a_drafter_does_not_name_change_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DRAFTERS if kind != "none"])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(map(str, rule.values())))
-def test_rounding_in_a_batch_changes_nothing_where_doubtful_verdicts_are_made_again(
-    kind: str, rule: dict[str, object]
-) -> None:
-    """Logits move by up to 0.02 in a batch: gaps of log-odds by four times that, over T below 1."""
+def test_rounding_in_a_batch_changes_nothing_where_doubtful_verdicts_are_made_again(kind: str) -> None:
+    """Logits move by up to 0.05 in a batch: gaps of log-odds by four times that, over T below 1.
+
+    Each rule has so few close verdicts that one of them may have none: that any were made again, and that outputs
+    differ where they are not, is asked of all rules together.
+    """
     assert "verify_margin" in DRAFTERS[kind].uses
-    spec = DecodeSpec(max_new_tokens=19, block_length=LENGTH, **rule)  # type: ignore[arg-type]
-    margin = 4 * 0.02 / min(1.0, spec.temperature or 1.0)
-    for seed, prompt in enumerate(PROMPTS):
-        target = ToyTarget(seed=seed, vocab_size=40, drift=0.1, rounding=0.02)
+    recomputes = differing = 0
+    for rule, (seed, prompt) in product(RULES, enumerate(PROMPTS)):
+        spec = DecodeSpec(max_new_tokens=19, block_length=LENGTH, **rule)  # type: ignore[arg-type]
+        target = ToyTarget(seed=seed, vocab_size=40, drift=0.1, rounding=0.05)
         drafter = Checked(ready(kind, target, prompt, spec, seed, budget=6), {})
+        margin, free = 4 * 0.05 / min(1.0, spec.temperature or 1.0), naive(seed, spec)
         drafted = decode(target, drafter, prompt, spec=spec, seed=seed, verify_margin=margin)
-        assert (drafted.output_ids, drafted.order) == (naive(seed, spec).output_ids, naive(seed, spec).order)
+        assert (drafted.output_ids, drafted.order) == (free.output_ids, free.order), rule
         assert drafted.counters.rounds + sum(drafted.counters.accepted) == len(drafted.output_ids)
+        rounded = decode(target, drafter, prompt, spec=spec, seed=seed)
+        differing += (rounded.output_ids, rounded.order) != (free.output_ids, free.order)
+        recomputes += drafted.counters.recomputes
+    assert differing > 0, "nothing was rounded: the margin shows nothing"
+    assert recomputes > differing
