@@ -1,10 +1,13 @@
 """From a chart's points to one static SVG: the same bytes for the same points, readable on light and dark pages.
 
-Series differ by colour, shape and dash, every mark carries its numbers as an accessible name, and the colours of text
-and grid are left to the page's style sheet. The page needs no script and no font file for it.
+Series differ by colour, shape, dash and width, and those that are equal in every point are one line under all their
+names: no name in the legend is without a line that can be seen. Every mark carries its numbers as an accessible name.
+The colours of text and grid are left to the page's style sheet. The page needs no script and no font file for it.
 """
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +25,7 @@ WIDTHS = (520, 400, 270)
 HEIGHT = 220
 NEUTRAL = "#808080"
 SPREAD = 0.2
+STROKES = (3.5, 1.5)  # of the first line, which is drawn below all others, and of the last
 SMALL = 22
 
 
@@ -34,6 +38,7 @@ def svg(chart: Chart) -> str:
 
 def picture(chart: Chart) -> dict[str, Any]:
     """The Vega-Lite specification of a chart."""
+    chart = merged(chart)
     facets = list(dict.fromkeys(point.facet for point in chart.points))
     drawn = {"lines": lines, "bands": bands, "dots": dots}[chart.shape]
     layers = alt.layer(*drawn(chart))
@@ -50,6 +55,19 @@ def picture(chart: Chart) -> dict[str, Any]:
     return {**spec, "data": {"values": rows(chart)}}
 
 
+def merged(chart: Chart) -> Chart:
+    """The chart with series that are equal in every point as one, named `ssd = freedave`; in rows of dots all show."""
+    if chart.shape == "dots":
+        return chart
+    points = {name: tuple(replace(p, series="") for p in chart.points if p.series == name) for name in used(chart)}
+    twins: dict[tuple[Point, ...], list[str]] = defaultdict(list)
+    for name, own in points.items():
+        twins[tuple(sorted(own, key=lambda point: (point.facet, point.x)))].append(name)
+    names = {group[0]: " = ".join(group) for group in twins.values()}
+    kept = tuple(replace(p, series=names[p.series]) for p in chart.points if p.series in names)
+    return replace(chart, points=kept, series=tuple(names.get(name, name) for name in chart.series))
+
+
 def lines(chart: Chart) -> list[alt.Chart]:
     """Layers over an ordered x: the rule, a line a series, whiskers and marks."""
     ticks = sorted({point.x for point in chart.points})
@@ -62,7 +80,11 @@ def lines(chart: Chart) -> list[alt.Chart]:
     dash = alt.StrokeDash(
         "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
     )
-    stroke = alt.Chart().mark_line(strokeWidth=2, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
+    stroke = (
+        alt.Chart()
+        .mark_line(aria=False)
+        .encode(x=x, y=y, color=colour(chart), strokeDash=dash, strokeWidth=width(chart))
+    )
     whisker = alt.Chart().mark_rule(strokeWidth=1.5, aria=False)
     whisker = whisker.encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
     return [*greyed(chart, axis, scale), stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
@@ -87,7 +109,11 @@ def bands(chart: Chart) -> list[alt.Chart]:
     )
     shade = alt.Chart().mark_area(opacity=0.18, line=False, aria=False)
     shade = shade.encode(x=x, y=alt.Y("low:Q", title=chart.y), y2="high:Q", color=colour(chart))
-    stroke = alt.Chart().mark_line(strokeWidth=1.5, aria=False).encode(x=x, y=y, color=colour(chart), strokeDash=dash)
+    stroke = (
+        alt.Chart()
+        .mark_line(aria=False)
+        .encode(x=x, y=y, color=colour(chart), strokeDash=dash, strokeWidth=width(chart))
+    )
     return [shade, stroke, *rule(chart, "y"), marks(chart, size=SMALL).encode(x=x, y=y)]
 
 
@@ -119,11 +145,28 @@ def colour(chart: Chart) -> alt.Color:
     """Colour by series, the same in every chart of a page."""
     order = used(chart)
     legend = (
-        alt.Legend(orient="top", title=None, labelLimit=260, symbolOpacity=1, columnPadding=16)
+        alt.Legend(
+            orient="top",
+            title=None,
+            labelLimit=260,
+            symbolOpacity=1,
+            symbolDash=[1, 0],
+            symbolStrokeWidth=1.5,
+            columnPadding=16,
+        )
         if chart.shape != "dots"
         else None
     )
     return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
+
+
+def width(chart: Chart) -> alt.StrokeWidth:
+    """Width by series: where lines lie on each other the lower ones stand out on both sides."""
+    order = used(chart)
+    first, last = STROKES
+    steps = [first + (last - first) * place / max(1, len(order) - 1) for place in range(len(order))]
+    widths = steps if len(order) > 1 else [2.0]
+    return alt.StrokeWidth("series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=widths))
 
 
 def used(chart: Chart) -> list[str]:
@@ -145,22 +188,27 @@ def height(chart: Chart) -> int:
 def rows(chart: Chart) -> list[dict[str, Any]]:
     """The points as rows of data. Marks at one x stand side by side, so that whiskers do not cover each other."""
     if chart.shape == "bands":
-        return [{**values(chart, point), "place": point.x} for point in chart.points]
+        return [{**values(chart, point), "place": point.x} for point in ordered(chart)]
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
-    spread = SPREAD if any(point.low is not None for point in chart.points) else 0.0
-    step = spread / max(1, len(order) - 1)
+    step = SPREAD / max(1, len(order) - 1)
     grey = {
         facet: {"grey_from": max(ticks.index(x) - 0.5, -0.4), "grey_to": len(ticks) - 0.6} for facet, x in chart.grey
     }
-    first = {point.facet: point for point in reversed(chart.points)}
+    first = {point.facet: point for point in reversed(ordered(chart))}
     return [
         {
             **values(chart, point),
             **(grey.get(point.facet, {}) if first[point.facet] is point else {}),
-            "place": ticks.index(point.x) + (step * order.index(point.series) - spread / 2 if len(order) > 1 else 0),
+            "place": ticks.index(point.x) + (step * order.index(point.series) - SPREAD / 2 if len(order) > 1 else 0),
         }
-        for point in chart.points
+        for point in ordered(chart)
     ]
+
+
+def ordered(chart: Chart) -> list[Point]:
+    """The points with the series in the page's order, which is the order of drawing."""
+    order = used(chart)
+    return sorted(chart.points, key=lambda point: order.index(point.series))
 
 
 def values(chart: Chart, point: Point) -> dict[str, Any]:

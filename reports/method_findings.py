@@ -4,6 +4,7 @@ The best method is held against draft-free decoding and, paired by prompt, again
 another kind with the fewest forwards at the same budget. Only timings that passed their gates speak of throughput.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from reports.contests import forwards_ratio, verdict
@@ -15,17 +16,54 @@ from reports.winners import competes
 from sweeps.aggregate import CellResult
 
 
-def method_findings(frames: Frames, labels: Labels) -> list[str]:
+def by_place(results: Iterable[CellResult], labels: Labels) -> dict[str, list[CellResult]]:
+    """The methods that compete with each other, by setting and task."""
+    places: dict[str, list[CellResult]] = defaultdict(list)
+    for setting, own in labels.by_setting(results):
+        for result in filter(competes, own):
+            places[f"{setting}, {labels.task[result.cell_id]}"].append(result)
+    return places
+
+
+def forwards_findings(frames: Frames, labels: Labels) -> list[str]:
     """One line for each setting and task in which a method has a number."""
-    lines = []
-    for setting, results in labels.by_setting(frames.results):
-        for task in dict.fromkeys(labels.task[result.cell_id] for result in results):
-            methods = [r for r in results if labels.task[r.cell_id] == task and competes(r)]
-            best = fewest(methods)
-            if best is not None:
-                said = [forwards(frames, labels, best, methods), *throughput(labels, methods)]
-                lines.append(f"{setting}, {task}: {' '.join(said)}")
+    places = by_place(frames.results, labels).items()
+    found = ((place, methods, fewest(methods)) for place, methods in places)
+    return [f"{place}: {forwards(frames, labels, best, methods)}" for place, methods, best in found if best is not None]
+
+
+def throughput_findings(frames: Frames, labels: Labels) -> list[str]:
+    """Where a method is faster than draft-free decoding beyond its interval, and in one line that none is elsewhere."""
+    timed = [result for result in frames.results if competes(result) and result.throughput.ratio.value is not None]
+    passed = [result for result in timed if not result.throughput.doubts]
+    if not passed:
+        return ["No timing passed its gates: nothing is said of throughput."] if timed else []
+    lines, slow = [], []
+    for place, methods in by_place(passed, labels).items():
+        ahead = [result for result in methods if (result.throughput.ratio.low or 0) > 1]
+        slow += [] if ahead else [(fastest(methods), place)]
+        if ahead:
+            top = fastest(ahead)
+            lines.append(f"{place}: {name(labels, top)} has {faster(top)}, beyond its interval.")
+    if slow:
+        top = fastest(result for result, _ in slow)
+        place = next(place for result, place in slow if result is top)
+        text = f"No method is faster than draft-free decoding beyond its interval{' elsewhere' if lines else ''}"
+        lines.append(f"{text}: highest is {faster(top)}, of {name(labels, top)} ({place}).")
+    if failed := len(timed) - len(passed):
+        lines[-1] += f" {failed:,} of {count(len(timed), 'timing')} failed a gate and are left out."
     return lines
+
+
+def fastest(methods: Iterable[CellResult]) -> CellResult:
+    """The cell with the highest throughput ratio."""
+    return max(methods, key=lambda result: result.throughput.ratio.value or 0)
+
+
+def faster(result: CellResult) -> str:
+    """A throughput ratio in words."""
+    ratio = result.throughput.ratio
+    return f"{number(ratio.value)} times the throughput of draft-free decoding ({evidence(ratio)})"
 
 
 def fewest(methods: Iterable[CellResult]) -> CellResult | None:
@@ -57,28 +95,6 @@ def forwards(frames: Frames, labels: Labels, best: CellResult, methods: list[Cel
         return f"{text}, and {fewer(ratio, f'the best rival at that budget, {other}')}."
     doubt = f"NFE ratio {number(ratio.value)} ({evidence(ratio)})"
     return f"{text}. That it needs fewer than the best rival at that budget, {other}, is not beyond doubt: {doubt}."
-
-
-def throughput(labels: Labels, methods: list[CellResult]) -> Iterable[str]:
-    """Whether any method is faster than draft-free decoding beyond its interval; nothing where nothing was timed."""
-    timed = [result for result in methods if result.throughput.ratio.value is not None]
-    passed = [result for result in timed if not result.throughput.doubts]
-    failed = len(timed) - len(passed)
-    left_out = f" {failed} of {count(len(timed), 'timing')} failed a gate and are left out." if failed else ""
-    if passed:
-        ahead = [result for result in passed if (result.throughput.ratio.low or 0) > 1]
-        top = max(ahead or passed, key=lambda result: result.throughput.ratio.value or 0)
-        ratio = top.throughput.ratio
-        value = f"{number(ratio.value)} times draft-free ({evidence(ratio)})"
-        if ahead:
-            yield f"Faster than draft-free decoding: {name(labels, top)}, highest, {value}.{left_out}"
-        else:
-            yield (
-                "No method is faster than draft-free decoding beyond its interval: "
-                f"highest {value}, {name(labels, top)}.{left_out}"
-            )
-    elif timed:
-        yield "No timing passed its gates: nothing is said of throughput."
 
 
 def name(labels: Labels, result: CellResult) -> str:

@@ -5,27 +5,31 @@ from collections.abc import Sequence
 
 from reports.frames import Frames
 from reports.labels import labels_of
-from reports.method_findings import method_findings
+from reports.method_findings import forwards_findings, throughput_findings
 from reports.model import Facts, Group, Level, Lines, SectionInfo
 from reports.text import count, visible
 
 MOST_OF_A_STUDY = 4
-MOST_METHODS, MOST_BESIDE_STUDIES = 6, 3
+MOST_METHODS, MOST_BESIDE_STUDIES, MOST_SPEEDS = 4, 2, 3
 
 
 def info(frames: Frames, others: Sequence[SectionInfo] = ()) -> SectionInfo:
     """Alarms, findings and facts. `others` are the page's other sections: what studies found comes before methods."""
     studies = [section for section in others if section.findings]
-    methods = method_findings(frames, labels_of(frames.results))
+    labels = labels_of(frames.results)
+    methods, speeds = forwards_findings(frames, labels), throughput_findings(frames, labels)
     most = MOST_BESIDE_STUDIES if studies else MOST_METHODS
     groups = [Group(title="Checks", parts=(Lines(lines=tuple(checks(frames))),))]
     groups += [Group(title=s.title, parts=(notes(s.findings[:MOST_OF_A_STUDY]),), link=s.key) for s in studies]
     if methods:
-        groups.append(Group(title="Methods", parts=(notes(methods[:most]),), link="results"))
+        said = [*methods[:most], *speeds[:MOST_SPEEDS]]
+        groups.append(Group(title="Methods", parts=(notes(said),), link="results"))
     groups.append(Group(title="What was run", parts=(Facts(rows=facts(frames)),)))
     left = [(section.title, len(section.findings) - MOST_OF_A_STUDY) for section in studies]
-    left.append(("methods", len(methods) - most))
-    cuts = tuple(f"{count(n, 'more finding')} of {title}: see there" for title, n in left if n > 0)
+    left += [("forwards", len(methods) - most), ("throughput", len(speeds) - MOST_SPEEDS)]
+    cuts = tuple(
+        f"{count(n, 'more finding')} on {title[0].lower()}{title[1:]} (see there)" for title, n in left if n > 0
+    )
     return SectionInfo(key="summary", title="Summary", lead="", groups=tuple(groups), cuts=cuts)
 
 
