@@ -66,10 +66,15 @@ def merged(missing: Iterable[str | ToMake]) -> tuple[str, ...]:
     return tuple(map(str, things.values()))
 
 
-def artifact_to_make(spec: SweepSpec, target: TargetSpec, drafter: str, kind: str) -> ToMake:
-    """The order model, graph or the like of a target, made for the sweep's lengths and (where they can be) tasks."""
+def artifact_to_make(
+    spec: SweepSpec, target: TargetSpec, drafter: str, kind: str, *, named: str = "", reason: str = ""
+) -> ToMake:
+    """The order model, graph or the like of a target, made for the sweep's lengths and (where they can be) tasks.
+
+    It is made at the path that is `named` already, where a command can put it there; `reason`: see ToMake.
+    """
     made = catalog.ARTIFACTS[kind]
-    folder = made_in(kind, target)
+    folder = Path(named).parent if Path(named).name == made.result else made_in(kind, target)
     command = (
         *made.command.split(),
         *("--target", argument_of(target), "--dtype", target.dtype),
@@ -86,6 +91,7 @@ def artifact_to_make(spec: SweepSpec, target: TargetSpec, drafter: str, kind: st
         command=command,
         option="checkpoint",
         made=str(folder / made.result),
+        reason=reason,
     )
 
 

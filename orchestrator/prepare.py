@@ -1,10 +1,12 @@
 """From what a person typed to what is wanted: load, resolve, expand. Nothing is started and torch is not imported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from orchestrator.resolve import prompts_there_are, resolve_sweep
 from orchestrator.tables import built_in_tables, ordering
+from orchestrator.transfers import transfer_notes
 from sweeps.expand import Expansion, LabelledCell, expand
 from sweeps.load import find_settings, find_sweep, load_sweep
 from sweeps.source import SweepError
@@ -38,7 +40,7 @@ def prepare(
     resolved = resolve_sweep(loaded, tables, planning=planning)
     spec, expansion = resolved.spec, expand(resolved.spec, resolved.facts)
     if not any(not labelled.added for labelled in expansion.cells):
-        reasons = "; ".join(f"{gone.axes}: {gone.reason}" for gone in expansion.dropped)
+        reasons = "; ".join(f"{in_words(gone.axes)}: {gone.reason}" for gone in expansion.dropped)
         raise SweepError(f"sweep {spec.name}: no cell is left to run ({reasons})")
     check_dtypes(spec)
     most = max(spec.measure.prompts, spec.measure.studied_prompts)
@@ -50,9 +52,16 @@ def prepare(
     studies = tuple(LabelledCell(cell=job.cell, labels=(STUDY,)) for job in jobs if is_study(job.cell))
     if spec.measure.studied_prompts and not studies:
         notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
+    notes += transfer_notes(expansion, resolved.facts)
     cells, notes_all = (*expansion.cells, *studies), (*expansion.notes, *notes)
     expansion = replace(expansion, cells=cells, notes=notes_all)
     return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)
+
+
+def in_words(axes: Mapping[str, Any]) -> str:
+    """Axis values as people write them: `drafter none, ssd, temperature 1`."""
+    texts = {axis: value if isinstance(value, tuple) else (value,) for axis, value in axes.items()}
+    return ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in texts.items())
 
 
 def check_dtypes(spec: SweepSpec) -> None:

@@ -26,13 +26,15 @@ Point = dict[str, Any]
 class Artifact:
     """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
 
-    `budget_max` is the largest budget it was made for (None: any).
+    `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
+    where this one is none of them (a transfer, which people are told of).
     """
 
     path: str
     digest: str
     block_length: int | None
     budget_max: int | None = None
+    made_on: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Cost:
     """The cost curve that a drafter names. `fault` says why it is none of this target's; empty: it may be used.
 
     `budget_max` is the largest budget that it knows the cost of; it and the block length are None until it is made.
+    `drafter` (and the digest of its artifact) is the one that was timed ("": none, its time counts as nothing).
     """
 
     path: str
@@ -47,6 +50,8 @@ class Cost:
     block_length: int | None = None
     budget_max: int | None = None
     fault: str = ""
+    drafter: str = ""
+    drafter_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

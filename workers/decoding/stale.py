@@ -12,8 +12,7 @@ from torch import Tensor
 from sweeps.spec import DecodeSpec
 from workers.decoding.rule import NO_TOKEN, Verdict, draw
 from workers.decoding.state import BlockState
-
-TOP_K = 32
+from workers.models.order_shapes import TOP_K as TOP_K
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

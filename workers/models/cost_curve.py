@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from sweeps.paths import expanded
+from sweeps.spec import MAX_BLOCK, MAX_BUDGET
 from workers.catalog import ZOO
+from workers.models.named import not_there
 from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT, VERSION, NOUN = "spot-cost-curve", 1, "cost curve"
@@ -78,6 +81,10 @@ class CostCurve:
         grid = [(prefix, count) for prefix in prefixes for count in states]
         found = sorted((cost.prefix, cost.states) for cost in self.forwards)
         require(bool(grid) and found == grid, "forwards are not every pair of its states and prefixes, each once")
+        require(1 <= self.block_length <= MAX_BLOCK, f"block_length is {self.block_length}")
+        require(self.threads >= 1, f"threads are {self.threads}: allowed is a whole number from 1")
+        require(self.repeats >= 1, f"repeats are {self.repeats}: allowed is a whole number from 1")
+        require(states[-1] <= MAX_BUDGET + 1, f"the most states are {states[-1]}: allowed are {MAX_BUDGET + 1}")
         require(states[0] == 1, f"the fewest states are {states[0]}: allowed is 1, the root alone")
         require(prefixes[0] >= 0, f"a prefix is {prefixes[0]}")
         budgets = [cost.budget for cost in self.drafters]
@@ -135,12 +142,17 @@ def between(places: list[int], values: list[float], place: int) -> float:
 
 
 def find_cost_curve(cost: str) -> Path:
-    """The file that `cost` stands for: a path, or a name of the zoo's costs. Raises ValueError when it is neither."""
-    for path in (Path(cost).expanduser(), ZOO / "costs" / f"{cost}.json"):
-        if path.is_file():
-            return path
+    """The file that `cost` stands for: a path, or a name of the zoo's costs.
+
+    Raises ValueError when it is neither; AbsentError when it is a path at which there is nothing yet.
+    """
     names = sorted(path.stem for path in (ZOO / "costs").glob("*.json"))
-    raise ValueError(f"{NOUN}: cost {cost!r} is neither a file nor one of {', '.join(names) or '-'}")
+    path = expanded(cost, f"{NOUN}: cost")
+    if path.is_file():
+        return path
+    if cost in names:
+        return ZOO / "costs" / f"{cost}.json"
+    raise not_there(f"{NOUN}: cost", cost, path, "a file", names)
 
 
 def read_cost_curve(file: Path) -> CostCurve:

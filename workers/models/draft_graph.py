@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeps.spec import MAX_BLOCK, MAX_BUDGET
-from workers.models.named import find_artifact
+from workers.models.named import MadeOn, find_artifact
 from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT = "spot-draft-graph"
@@ -116,12 +116,13 @@ class DraftGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftGraphFacts:
-    """A graph that is whole. `budget_max`: the largest budget it was made for."""
+    """A graph that is whole. `budget_max`: the largest budget it was made for; `made_on`: its target."""
 
     path: Path
     digest: str
     block_length: int
     budget_max: int
+    made_on: tuple[MadeOn, ...]
 
 
 def parents_of(node: Pairs) -> set[Pairs]:
@@ -152,4 +153,10 @@ def inspect(checkpoint: str) -> DraftGraphFacts:
     """
     path = find_draft_graph(checkpoint)
     graph = read_draft_graph(path)
-    return DraftGraphFacts(path=path, digest=graph.digest, block_length=graph.block_length, budget_max=graph.budget_max)
+    return DraftGraphFacts(
+        path=path,
+        digest=graph.digest,
+        block_length=graph.block_length,
+        budget_max=graph.budget_max,
+        made_on=(MadeOn(target=graph.target, digest=graph.target_digest, dtype=graph.dtype),),
+    )

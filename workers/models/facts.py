@@ -8,17 +8,23 @@ decide what they compute.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from sweeps.cell import canonical_json
-from workers.models.named import find_artifact
+from sweeps.spec import MAX_BLOCK, check
+from workers.models.named import MadeOn, find_artifact
+from workers.models.order_shapes import TOP_K, weight_shapes
 from workers.models.sealed import read_versioned
+from workers.targets.files import check_weights, stored_tensors
 
 FORMAT = "spot-order-model"
 VERSION = 1
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+CARD_FILE = "card.json"
+MAX_LAYERS, MAX_WIDTH = 64, 16_384  # more is a mistake, and would take the memory before anything says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +41,38 @@ class OrderConfig:
     version: int = VERSION
     digest: str = ""
 
+    def __post_init__(self) -> None:
+        check(1 <= self.block_length <= MAX_BLOCK, "block_length", self.block_length, f"1 to {MAX_BLOCK}")
+        check(self.top_k == TOP_K, "top_k", self.top_k, f"{TOP_K}, which the features are made of")
+        check(1 <= self.layers <= MAX_LAYERS, "layers", self.layers, f"1 to {MAX_LAYERS}")
+        for name in ("width", "feedforward"):
+            check(1 <= getattr(self, name) <= MAX_WIDTH, name, getattr(self, name), f"1 to {MAX_WIDTH}")
+        ok = 1 <= self.heads <= self.width and self.width % self.heads == 0
+        check(ok, "heads", self.heads, f"a divisor of the width, {self.width}")
+
+    @property
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The tensors of the weight file."""
+        return weight_shapes(
+            block_length=self.block_length,
+            layers=self.layers,
+            width=self.width,
+            heads=self.heads,
+            feedforward=self.feedforward,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderModelFacts:
-    """A checkpoint that is whole: `digest` is recomputed from its files and equals the one in its configuration."""
+    """A checkpoint that is whole: `digest` is recomputed from its files and equals the one in its configuration, and
+    its weights have the shapes that this asks for. `made_on`: the targets its card names (none without a card).
+    """
 
     path: Path
     digest: str
     block_length: int
     parameters_bytes: int
+    made_on: tuple[MadeOn, ...] = ()
 
 
 def find_order_model(checkpoint: str) -> Path:
@@ -83,4 +112,25 @@ def inspect_order_model(path: str | Path) -> OrderModelFacts:
     digest = digest_of(config, weights)
     if digest != config.digest:
         raise ValueError(f"order model {path}: digest is {digest[:12]}, its {CONFIG_FILE} says {config.digest[:12]!r}")
-    return OrderModelFacts(path=path, digest=digest, block_length=config.block_length, parameters_bytes=len(weights))
+    try:
+        check_weights(stored_tensors(path), config.weight_shapes)
+    except ValueError as error:
+        raise ValueError(f"order model {path}: weights do not fit {CONFIG_FILE}: {error}") from None
+    return OrderModelFacts(
+        path=path,
+        digest=digest,
+        block_length=config.block_length,
+        parameters_bytes=len(weights),
+        made_on=trained_on(path),
+    )
+
+
+def trained_on(path: Path) -> tuple[MadeOn, ...]:
+    """The targets that a checkpoint's card says it was trained on; none where there is no card that can be read."""
+    try:
+        raw = msgspec.json.decode((path / CARD_FILE).read_bytes(), type=dict[str, Any])
+        learnt = [one for one in raw["sources"] if isinstance(one, dict) and one["role"] == "trained on"]
+        made = [MadeOn(target=str(one["target"]), digest=str(one["target_digest"])) for one in learnt or [raw]]
+    except (msgspec.MsgspecError, OSError, KeyError, TypeError, RecursionError):
+        return ()
+    return tuple(dict.fromkeys(made))

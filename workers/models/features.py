@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from workers.decoding.stale import TOP_K
+from workers.models.order_shapes import DEPTH_CAP, TOP_K
 
-STATISTICS = 6  # entropy, margin, log(1 - p1), log-odds, mass outside the top K, rank of p1
-STALE_FEATURES = 2 * TOP_K + STATISTICS
 LOG_FLOOR = -16.0  # nats: below it a candidate is as good as absent
 
 # Fill depths: how a position of a virtual state came to be filled. Depths from 1 are the draft's own commits.
@@ -26,7 +24,6 @@ KNOWN = 0
 OPEN = 1 << 20
 BEYOND = OPEN + 1  # masked, but behind the requested number of new tokens: never a candidate
 POSITION = 6  # the path column that holds the position in the block
-DEPTH_CAP = 12  # deeper draft commits share one row of the table
 
 
 def stale_features(
@@ -69,12 +66,6 @@ def confidence_rank(logodds_XL: Tensor, open_XL: Tensor) -> Tensor:
     order = torch.argsort(key, dim=-1, descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(-1, order, torch.arange(length, device=order.device).expand_as(order))
     return torch.where(open_XL, rank, torch.full_like(rank, length))
-
-
-def column_sizes(block_length: int) -> tuple[int, ...]:
-    """Number of values of each path column, in the order of `path_columns`."""
-    length = block_length
-    return (5, DEPTH_CAP + 1, 2 * length - 1, length + 1, length + 1, length + 1, length, length + 1)
 
 
 def path_columns(depth_BL: Tensor, rank_BL: Tensor) -> Tensor:

@@ -1,32 +1,65 @@
 """From what a drafter's `checkpoint` says to the directory it means: a path, or a name below the zoo's drafters."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from sweeps.paths import cut, expanded
+from sweeps.tables import nearest
 from workers.catalog import ZOO
 
 KINDS = {"config.json": "an order model", "graph.json": "a draft graph"}  # by the file that tells them
 INSIDE = ("model", "graph")  # where the training commands write them
 
 
+class AbsentError(ValueError):
+    """A path at which there is nothing, of something that may still be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeOn:
+    """A target that something was made with: its name, the digest of its weights, its dtype ("": not known)."""
+
+    target: str
+    digest: str
+    dtype: str = ""
+
+
 def find_artifact(checkpoint: str, *, noun: str, file: str) -> Path:
     """The directory that `checkpoint` stands for; the zoo's names are those of directories that hold `file`.
 
     Raises ValueError, which begins with `noun`, when it is neither a directory nor such a name, or a directory
-    of something else that we know.
+    of something else that we know; AbsentError when it is a path at which there is nothing yet.
     """
     zoo = ZOO / "drafters"
     if not checkpoint:
         raise ValueError(f"{noun}: checkpoint is '': allowed is a directory or a name of the zoo's drafters")
-    for path in (Path(checkpoint), zoo / checkpoint):
-        if path.is_dir():
-            hint = "" if (path / file).is_file() else hint_of(path, file)
-            if hint:
-                raise ValueError(f"{noun} {path}: {file} is missing: {hint}")
-            return path
     names = sorted(path.name for path in zoo.glob("*") if (path / file).is_file())
-    raise ValueError(f"{noun}: checkpoint {checkpoint!r} is neither a directory nor one of {', '.join(names) or '-'}")
+    path = expanded(checkpoint, f"{noun}: checkpoint")
+    if not path.is_dir() and checkpoint in names:
+        path = zoo / checkpoint
+    if not path.is_dir():
+        raise not_there(f"{noun}: checkpoint", checkpoint, path, "a directory", names)
+    hint = "" if (path / file).is_file() else hint_of(path, file)
+    if hint:
+        raise ValueError(f"{noun} {path}: {file} is missing: {hint}")
+    return path
+
+
+def not_there(field: str, text: str, path: Path, wanted: str, names: Iterable[str]) -> ValueError:
+    """The error for what a person named that is neither `wanted` nor one of the zoo's `names`.
+
+    A path (`a/b`, `./a`, `~/a`, `a.json`) may be of something that is still to be made; a bare word is a name.
+    """
+    known = list(names)
+    if path.exists() or path.is_symlink():
+        return ValueError(f"{field} {cut(text)!r} is not {wanted}: allowed is {wanted} or one of {', '.join(known)}")
+    near = f"; did you mean {path.stem}?" if path.stem in known else nearest(text, known)
+    if not ("/" in text or text.startswith(("~", ".")) or path.suffix == ".json") or (path.stem in known and near):
+        return ValueError(f"{field} {cut(text)!r} is neither {wanted} nor one of {', '.join(known) or '-'}{near}")
+    return AbsentError(f"{field} {cut(text)!r} is not there")
 
 
 def hint_of(path: Path, file: str) -> str:

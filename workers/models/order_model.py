@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.models.facts import CONFIG_FILE, WEIGHTS_FILE, OrderConfig, digest_of, inspect_order_model, read_config
-from workers.models.features import POSITION, STALE_FEATURES, column_sizes
+from workers.models.features import POSITION
+from workers.models.order_shapes import STALE_FEATURES, column_sizes
 
 
 class EncoderLayer(nn.Module):
@@ -132,8 +133,5 @@ def load_order_model(path: str | Path, *, block_length: int, device: str = "cpu"
         )
     model = OrderModel(read_config(facts.path))
     tensors = load_tensors((facts.path / WEIGHTS_FILE).read_bytes())
-    try:
-        model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-    except RuntimeError as error:
-        raise ValueError(f"order model {path}: weights do not fit {CONFIG_FILE}: {error}") from None
+    model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})  # names and shapes were checked
     return model.to(device).eval()

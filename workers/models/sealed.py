@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from sweeps.cell import digest_of
+from sweeps.paths import cut
 from sweeps.store import atomic_write
 
 T = TypeVar("T")
@@ -32,7 +33,10 @@ def read_versioned(file: Path, cls: type[T], *, what: str, format: str, version:
 def read_sealed(file: Path, cls: type[T], *, what: str, format: str, version: int, again: str) -> T:
     """As `read_versioned`, for a file whose field `digest` is that of all others; ValueError when it is not."""
     raw = _read(file, what, format, version, again)
-    digest, said = content_digest(raw), str(raw.get("digest"))
+    try:
+        digest, said = content_digest(raw), str(raw.get("digest"))
+    except (RecursionError, ValueError) as error:  # so deep that it could be read and not written, or NaN
+        raise ValueError(f"{what}: {file.name} is none: {error}") from None
     require(digest == said, f"{what}: digest is {digest[:12]}, its {file.name} says {said[:12]!r}: altered")
     return _converted(raw, cls, file, what)
 
@@ -58,17 +62,17 @@ def _read(file: Path, what: str, format: str, version: int, again: str) -> dict[
         raw = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{what}: {file.name} is not a JSON object ({error})") from None
-    require(raw.get("format") == format, f"{what}: format is {raw.get('format')!r}: allowed is {format!r}")
-    found = raw.get("version")
-    require(found == version, f"{what}: version is {found!r}: allowed is {version} ({again})")
+    named, found = raw.get("format"), raw.get("version")
+    require(named == format, f"{what}: format is {cut(repr(named))}: allowed is {format!r}")
+    require(found == version, f"{what}: version is {cut(repr(found))}: allowed is {version} ({again})")
     return raw
 
 
 def _converted(raw: dict[str, Any], cls: type[T], file: Path, what: str) -> T:
     try:
         return msgspec.convert(raw, type=cls, strict=True)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{what}: {file.name}: {error}") from None
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise ValueError(f"{what}: {file.name}: {cut(str(error), 200)}") from None
 
 
 def _text(value: Any) -> str:

@@ -133,13 +133,14 @@ def test_other_blocks_and_larger_budgets_than_measured_are_left_out(
 
 
 def test_missing_and_broken_curves_are_refused_in_one_line(spot: Spot, sweep: Path, models: Path, curve: Path) -> None:
-    ended = spot("run", sweep, "grid.drafter=dear", dear(models, "nowhere"))
+    ended = spot("run", sweep, "grid.drafter=dear", dear(models, "costs/mine"))
     assert ended.code == 2
     assert "drafter dear for rand: the cost curve is still to be measured (" in ended.err
-    assert "cost 'nowhere' is neither a file nor one of tiny-sdar-cpu" in ended.err
+    assert "cost 'costs/mine' is not there" in ended.err
     assert "spot measure cost --target" in ended.err
-    plan = planned(spot, sweep, dear(models, "nowhere"))
-    assert ["cost 'nowhere'" in line for line in plan["missing"]] == [True]
+    for file in ("costs/mine", "COST.json"):
+        plan = planned(spot, sweep, dear(models, file))
+        assert [f"cost '{file}'" in line for line in plan["missing"]] == [True]
     curve.write_text(curve.read_text().replace('"threads": 1', '"threads": 8'))
     for command in ("plan", "run"):
         ended = spot(command, sweep, "grid.drafter=dear", dear(models, curve))

@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 from workers.models.features import (
     BEYOND,
     COMMITTED,
-    DEPTH_CAP,
     KNOWN,
     OPEN,
-    STALE_FEATURES,
-    column_sizes,
     confidence_rank,
     path_columns,
     stale_features,
 )
+from workers.models.order_shapes import DEPTH_CAP, STALE_FEATURES, column_sizes
 
 
 def test_stale_features_of_one_position_by_hand():

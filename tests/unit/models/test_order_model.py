@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from workers.models.facts import OrderConfig, find_order_model, inspect_order_model
-from workers.models.features import OPEN, STALE_FEATURES, confidence_rank, path_columns
+from workers.models.features import OPEN, confidence_rank, path_columns
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
+from workers.models.order_shapes import STALE_FEATURES
 
 LENGTH = 8
 
