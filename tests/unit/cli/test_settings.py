@@ -109,6 +109,11 @@ def test_beyond_repairs_bfloat16_apart_and_another_target_gets_every_drafter(spo
     assert drafters(plain, "tiny-sdar-bf16") == shared | {"spot-verified-bf16"}
     assert drafters(large, "sdar-8b-b32") == drafters(plain, "tiny-sdar") | drafters(plain, "tiny-sdar-bf16")
     assert {cell["target"] for cell in large["cells"]} == {"sdar-8b-b32"}
+    budgets = [
+        {cell["budget"] for cell in plan["cells"] if cell["drafter"] == "spot" and cell["target"] == target}
+        for plan, target in ((plain, "tiny-sdar"), (plain, "tiny-sdar-bf16"), (large, "sdar-8b-b32"))
+    ]
+    assert budgets == [{8, 20}, {8}, {8, 20}]
     dtypes = {target["name"]: target["dtype"] for target in plain["spec"]["targets"]}
     assert dtypes == {"tiny-sdar": "float32", "tiny-sdar-bf16": "bfloat16"}
 
