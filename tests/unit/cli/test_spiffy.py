@@ -52,6 +52,11 @@ def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, m
     again = spot(*command, *FEW, "--budget-max", 6)
     assert "trajectories 3/3 (3 from before), failed 0" in again.err
     assert (out / "graph" / "graph.json").read_bytes() == before
+    other = spot(*command, *FEW, "--budget-max", 6, "--task", "tiny-code")
+    assert (other.code, other.out, other.err.count("\n")) == (2, "", 1)
+    made = f"out is {str(out)!r}: it was made with --task tiny-arith (here --task tiny-arith --task tiny-code)"
+    assert f"{made}: choose another --out, or delete {out} to start again" in other.err
+    assert (out / "graph" / "graph.json").read_bytes() == before
 
     decode = ["decode", "--target", models / "target", "--drafter", "spiffy", "--checkpoint", out / "graph"]
     ended = spot(*decode, "--budget", 4, "--max-new-tokens", 40, "--json", "the word")
@@ -62,6 +67,10 @@ def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, m
     ended = spot(*decode, "--budget", 7, "--max-new-tokens", 40, "--json", "the word")
     assert ended.code == 2
     assert "its draft graph is for budgets up to 6" in ended.err
+    more = spot(*command, "--prompts", 4, *FEW[2:], "--budget-max", 5)  # a graph is counted anew each time
+    assert more.code == 0, more.err
+    assert "trajectories 3/4 (3 from before)" in more.err
+    assert read_draft_graph(out / "graph").budget_max == 5
 
 
 @pytest.mark.parametrize(
@@ -162,8 +171,9 @@ def test_a_target_without_a_graph_drops_its_cells_and_says_how_to_make_one(spot:
     plan = planned(spot, spiffy)
     assert {cell["drafter"] for cell in plan["cells"]} == {"none", "ssd"}
     (dropped,) = plan["dropped"]
-    make = "make one (spot train spiffy), then name it as the checkpoint of drafter spiffy"
-    assert dropped["reason"] == f"no draft graph is known for rand: {make}"
+    make, _, then = dropped["reason"].rpartition(", then ")
+    assert make.startswith("no draft graph is known for rand: make one (spot train spiffy --target ")
+    assert then == "name it as the checkpoint of drafter spiffy"
     ended = spot("plan", spiffy, "grid.drafter=[spiffy]")
     assert ended.code == 2
     assert "no cell is left to run" in ended.err
