@@ -18,7 +18,7 @@ from tests.toys import RandomDrafter, ToyTarget
 from workers.decoding import loop
 from workers.decoding.loop import BlockRounds, decode
 from workers.decoding.noise import BlockNoise
-from workers.decoding.rule import Verdict
+from workers.decoding.rule import Verdict, judge
 from workers.decoding.tally import Generation
 from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verify import verify
@@ -104,7 +104,7 @@ def test_both_verdicts_of_a_node_see_the_same_noise(name: str, noise: Noise, mon
     target, spec = ToyTarget(seed=7, rounding=0.05), replace(rule(noise), temperature=0.8, max_new_tokens=24)
     heard: list[tuple[tuple[int, ...], Tensor, Tensor]] = []
     again: list[int] = []
-    judge, judged_again = loop.judge, BlockRounds.judged_again
+    judged_again = BlockRounds.judged_again
 
     def listening(logits_RV: Tensor, noise_RV: Tensor, open: tuple[int, ...], spec: DecodeSpec) -> Verdict:
         heard.append((open, noise_RV, logits_RV))
