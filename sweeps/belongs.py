@@ -104,17 +104,19 @@ def spec_changes(old: SweepSpec, new: SweepSpec) -> tuple[str, ...]:
 
     Resources are left out: how many workers there are, and of what size, changes no number.
     """
-    lines = []
+    lines, axes = [], set[str]()  # an axis of which that much is said is not listed again
     for noun in NAMED:
         before, after = ([item.name for item in getattr(spec, f"{noun}s")] for spec in (old, new))
-        lines += [f"{noun} {name}: left out" for name in before if name not in after]
-        lines += [f"{noun} {name}: added" for name in after if name not in before]
+        said = [f"{noun} {name}: left out" for name in before if name not in after]
+        said += [f"{noun} {name}: added" for name in after if name not in before]
+        axes |= {f"grid.{noun}"} if said else set()
+        lines += said
     first, second = (dict(_leaves("", msgspec.to_builtins(spec))) for spec in (shared(old, new), shared(new, old)))
     keys = [*first, *(key for key in second if key not in first)]
     lines += [
         f"spec {key}: {first.get(key, '(absent)')} -> {second.get(key, '(absent)')}"
         for key in keys
-        if first.get(key, ...) != second.get(key, ...)
+        if first.get(key, ...) != second.get(key, ...) and key not in axes
     ]
     return tuple(lines)
 

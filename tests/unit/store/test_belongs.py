@@ -95,10 +95,14 @@ def test_a_drafter_that_goes_is_one_line_and_resources_are_none(tmp_path: Path) 
         drafters=tuple(DrafterSpec(name=name, kind=name) for name in ("ssd", "oracle_token")),
         resources=ResourceSpec(workers=1),
     )
+    before = replace(before, grid=replace(before.grid, drafter=("ssd", "oracle_token")))
     after = replace(before, drafters=(replace(before.drafters[0], budget=4),), resources=ResourceSpec(gpus=1))
+    after = replace(after, grid=replace(after.grid, drafter=("ssd",)))
     assert spec_changes(before, after) == ("drafter oracle_token: left out", "spec drafters[ssd].budget: 8 -> 4")
     assert spec_changes(after, before) == ("drafter oracle_token: added", "spec drafters[ssd].budget: 4 -> 8")
     assert spec_changes(before, replace(before, resources=ResourceSpec())) == ()
+    turned = replace(before, grid=replace(before.grid, drafter=("oracle_token", "ssd")))
+    assert spec_changes(before, turned) == ('spec grid.drafter: ["ssd","oracle_token"] -> ["oracle_token","ssd"]',)
 
 
 @pytest.mark.parametrize(
