@@ -76,15 +76,7 @@ def lines(chart: Chart) -> list[alt.Chart]:
     scale = alt.Scale(domain=[-0.4, len(ticks) - 0.6], nice=False)
     x = alt.X("place:Q", title=chart.x, axis=axis, scale=scale)
     y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
-    order = used(chart)
-    dash = alt.StrokeDash(
-        "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
-    )
-    stroke = (
-        alt.Chart()
-        .mark_line(aria=False)
-        .encode(x=x, y=y, color=colour(chart), strokeDash=dash, strokeWidth=width(chart))
-    )
+    stroke = alt.Chart().mark_line(aria=False).encode(x=x, y=y, color=colour(chart), **style())
     whisker = alt.Chart().mark_rule(strokeWidth=1.5, aria=False)
     whisker = whisker.encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
     return [*greyed(chart, axis, scale), stroke, *rule(chart, "y"), whisker, marks(chart).encode(x=x, y=y)]
@@ -103,17 +95,9 @@ def bands(chart: Chart) -> list[alt.Chart]:
     axis = alt.Axis(grid=False, tickMinStep=1)
     x = alt.X("place:Q", title=chart.x, axis=axis, scale=alt.Scale(nice=False, padding=6))
     y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
-    order = used(chart)
-    dash = alt.StrokeDash(
-        "series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=cycle(DASHES, chart))
-    )
     shade = alt.Chart().mark_area(opacity=0.18, line=False, aria=False)
     shade = shade.encode(x=x, y=alt.Y("low:Q", title=chart.y), y2="high:Q", color=colour(chart))
-    stroke = (
-        alt.Chart()
-        .mark_line(aria=False)
-        .encode(x=x, y=y, color=colour(chart), strokeDash=dash, strokeWidth=width(chart))
-    )
+    stroke = alt.Chart().mark_line(aria=False).encode(x=x, y=y, color=colour(chart), **style())
     return [shade, stroke, *rule(chart, "y"), marks(chart, size=SMALL).encode(x=x, y=y)]
 
 
@@ -150,8 +134,6 @@ def colour(chart: Chart) -> alt.Color:
             title=None,
             labelLimit=260,
             symbolOpacity=1,
-            symbolDash=[1, 0],
-            symbolStrokeWidth=1.5,
             columnPadding=16,
         )
         if chart.shape != "dots"
@@ -160,13 +142,22 @@ def colour(chart: Chart) -> alt.Color:
     return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
 
 
-def width(chart: Chart) -> alt.StrokeWidth:
-    """Width by series: where lines lie on each other the lower ones stand out on both sides."""
-    order = used(chart)
-    first, last = STROKES
-    steps = [first + (last - first) * place / max(1, len(order) - 1) for place in range(len(order))]
-    widths = steps if len(order) > 1 else [2.0]
-    return alt.StrokeWidth("series:N", sort=order, legend=None, scale=alt.Scale(domain=order, range=widths))
+def style() -> dict[str, Any]:
+    """Dash and width of lines, from the rows: as scales of the series they would also be drawn into the legend."""
+    return {
+        "strokeDash": alt.StrokeDash("dash:N", scale=None, legend=None),
+        "strokeWidth": alt.StrokeWidth("width:N", scale=None, legend=None),
+    }
+
+
+def looks(chart: Chart) -> dict[str, dict[str, Any]]:
+    """Dash and width of each used series: where lines lie on each other the lower ones stand out on both sides."""
+    order, (first, last) = used(chart), STROKES
+    step = (last - first) / max(1, len(order) - 1)
+    return {
+        series: {"dash": dash, "width": first + step * place}
+        for place, (series, dash) in enumerate(zip(order, cycle(DASHES, chart), strict=True))
+    }
 
 
 def used(chart: Chart) -> list[str]:
@@ -187,8 +178,9 @@ def height(chart: Chart) -> int:
 
 def rows(chart: Chart) -> list[dict[str, Any]]:
     """The points as rows of data. Marks at one x stand side by side, so that whiskers do not cover each other."""
+    look = looks(chart)
     if chart.shape == "bands":
-        return [{**values(chart, point), "place": point.x} for point in ordered(chart)]
+        return [{**values(chart, point), **look[point.series], "place": point.x} for point in ordered(chart)]
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
     step = SPREAD / max(1, len(order) - 1)
     grey = {
@@ -198,6 +190,7 @@ def rows(chart: Chart) -> list[dict[str, Any]]:
     return [
         {
             **values(chart, point),
+            **look[point.series],
             **(grey.get(point.facet, {}) if first[point.facet] is point else {}),
             "place": ticks.index(point.x) + (step * order.index(point.series) - SPREAD / 2 if len(order) > 1 else 0),
         }
