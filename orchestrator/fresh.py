@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from orchestrator.tracking_db import stands
 from orchestrator.tracking_uri import location
 from sweeps.belongs import read_spec
 from sweeps.cell import digest_of
@@ -29,7 +30,7 @@ def mirror_digest(run: RunDir, report: str, tracking_uri: str = "") -> str:
     Raises ValueError when the URI cannot work.
     """
     place = location(run.root, tracking_uri, read_spec(run).tracking_uri)
-    if place.database is not None and not place.database.is_file():
+    if not stands(place):
         return ""
     return digest_of([report, digest_of_files(run, [run.report]), place.uri])
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from orchestrator.tracking_db import blocked, ready
 from orchestrator.tracking_guard import locked, settings
 from orchestrator.tracking_mirror import Experiment, Found, Written, mirror
 from orchestrator.tracking_rows import RunRow, safe_name
@@ -53,13 +54,14 @@ def sync(run_dir: Path, tracking_uri: str = "") -> MirrorOutcome:
         return sync_training(run, tracking_uri)
     spec, history, jobs = read_spec(run), read_history(run), read_jobs(run)
     place = location(run_dir, tracking_uri, spec.tracking_uri)
-    reason = unreachable(place.uri)
+    reason = out_of_reach(place)
     if reason:
-        return failure(place, f"nothing answers there ({reason})")
+        return failure(place, reason)
     loaded = load_results(run, code_digests={start.code_digest for start in history.starts})
     results = aggregate_all(jobs, merge_all(loaded.results))
     try:
         with settings(), locked(run, place):
+            place = ready(place, lambda uri: make_store(uri, place.artifacts))
             return outcome(place, mirror(MlflowStore(place), run, spec, history, results))
     except Exception as error:  # whatever a tracking store raises: the results are safe, and one line is enough
         return failure(place, f"{type(error).__name__}: {error}")
@@ -69,14 +71,29 @@ def sync_training(run: RunDir, tracking_uri: str) -> MirrorOutcome:
     """Bring the mirror of a training directory up to date."""
     training = read_training(run.root)
     place = location(run.root, tracking_uri, training.log.start.tracking_uri)
-    reason = unreachable(place.uri)
+    reason = out_of_reach(place)
     if reason:
-        return failure(place, f"nothing answers there ({reason})")
+        return failure(place, reason)
     try:
         with settings(), locked(run, place):
+            place = ready(place, lambda uri: make_store(uri, place.artifacts))
             return training_outcome(place, mirror_training(MlflowStore(place), training))
     except Exception as error:  # as for a sweep
         return failure(place, f"{type(error).__name__}: {error}")
+
+
+def out_of_reach(place: Location) -> str:
+    """Why nothing can be written at `place`, found out in seconds; "" when it may be possible."""
+    if reason := unreachable(place.uri):
+        return f"nothing answers there ({reason})"
+    return blocked(place)
+
+
+def make_store(uri: str, artifacts: Path | None) -> None:
+    """Make the tables of a sqlite store and let go of its file."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    SqlAlchemyStore(uri, artifacts.as_uri() if artifacts else "mlruns").engine.dispose()
 
 
 def training_outcome(place: Location, written: TrainingWritten) -> MirrorOutcome:

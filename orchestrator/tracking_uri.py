@@ -21,6 +21,7 @@ PROBE_SECONDS = 4.0
 DATABASES = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 SERVERS = {"http": 80, "https": 443}
 SQLITE = "sqlite:///"
+OWN = "the run directory"
 IGNORED = ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID")
 
 
@@ -35,6 +36,11 @@ class Location:
     source: str
     notes: tuple[str, ...] = ()
     database: Path | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody said where: the store in the run directory, which is ours alone."""
+        return self.source == OWN
 
     @property
     def artifacts(self) -> Path | None:
@@ -53,7 +59,7 @@ def location(run_dir: Path, option: str = "", sweep_uri: str = "", environ: Mapp
     notes = [f"{name} is set and ignored" for name in IGNORED if environ.get(name)]
     if not given:
         own = RunDir(run_dir.absolute()).mlflow_db
-        return Location(uri=f"{SQLITE}{own}", source="the run directory", notes=tuple(notes), database=own)
+        return Location(uri=f"{SQLITE}{own}", source=OWN, notes=tuple(notes), database=own)
     source, uri = given[0]
     notes += [f"{other} is {shown(value)} and ignored: {source} wins" for other, value in given[1:] if value != uri]
     uri, database = checked(uri, source, run_dir)

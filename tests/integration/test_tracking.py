@@ -133,9 +133,10 @@ def test_artifacts_that_cannot_be_written_fail_the_mirror_only(run):
     assert not sync(run).failed
 
 
-def test_a_store_that_is_no_database_is_one_line(run):
-    (run / "mlflow.db").write_text("this is no database" * 100)
-    done = sync(run)
+def test_a_named_store_that_is_no_database_is_one_line(run):
+    (run / "own.db").write_text("this is no database" * 100)
+    done = sync(run, "sqlite:///own.db")
+    assert (run / "own.db").read_text() == "this is no database" * 100
     assert done.failed
     assert "\n" not in done.message
     assert len(done.message) < 600
@@ -193,6 +194,38 @@ def test_a_server_that_is_healthy_and_then_hangs_is_given_up_in_seconds(run):
     assert done.failed
     assert time.monotonic() - started < 14
     assert "timed out" in done.message.lower() or "timeout" in done.message.lower()
+
+
+@pytest.mark.slow
+def test_a_kill_while_the_store_is_made_costs_nothing(run):
+    (run / "mlflow.db").unlink()
+    code = "import sys; from pathlib import Path; from orchestrator.tracking import sync; sync(Path(sys.argv[1]))"
+    process = subprocess.Popen([sys.executable, "-c", code, str(run)])
+    while not (run / "mlflow.db.new").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.1)
+    process.kill()
+    process.wait()
+    assert not (run / "mlflow.db").exists()
+    assert sync(run).status == "written"
+    assert len(runs_of(run)) == 5
+    assert not (run / "mlflow.db.new").exists()
+
+
+@pytest.mark.slow
+def test_a_file_that_is_no_store_is_made_anew_and_a_folder_is_refused_at_once(run):
+    (run / "mlflow.db").write_bytes(b"garbage" * 1000)
+    done = sync(run)
+    assert (done.status, done.written) == ("written", 4)
+    assert done.notes == ("mlflow.db was no whole tracking store: set aside as mlflow.db.broken, and made anew",)
+    assert sync(run).status == "unchanged"
+    (run / "mlflow.db").unlink()
+    (run / "mlflow.db").mkdir()
+    started = time.monotonic()
+    done = sync(run)
+    assert time.monotonic() - started < 5
+    assert "a folder is in its place: move mlflow.db away" in done.message
 
 
 @pytest.mark.slow

@@ -109,8 +109,8 @@ def test_curves_are_followed_through_an_interruption_and_no_point_is_there_twice
 
 def test_a_broken_mirror_is_one_line_and_changes_no_weight(folder, empty_store, capsys):
     card = train(fill(folder.parent / "without"))
-    (folder / "mlflow.db").write_text("this is no database" * 100)
-    mirror = TrainingMirror(folder)
+    (folder / "own.db").write_text("this is no database" * 100)
+    mirror = TrainingMirror(folder, "sqlite:///own.db")
     assert train(folder, mirror.follow).digest == card.digest == read_card(folder / "model").digest
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -13,6 +13,7 @@ from sweeps.belongs import read_jobs, read_spec
 from sweeps.results import decode_result, encode_result
 from sweeps.store import RunDir
 from tests.synthetic import Faults, grid, sweep
+from tests.unit.tracking.test_db import tables
 
 NOTHING = RunOutcome(done=0, failed=0, skipped=9, left=0)
 CELLS = grid(tasks=("tiny-arith",), budgets=(4,), temperatures=(0.0,))
@@ -30,7 +31,8 @@ def mirrored(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     codes = [0] * 9
 
     def mirror(of: RunDir, tracking_uri: str = "") -> int:
-        of.mlflow_db.touch()
+        of.mlflow_db.unlink(missing_ok=True)
+        tables(f"sqlite:///{of.mlflow_db}")
         return codes.pop(0)
 
     monkeypatch.setattr(module, "mirror", mirror)
@@ -71,6 +73,8 @@ def test_a_mirror_elsewhere_or_gone_is_written(
 ) -> None:
     made(run, mirrored)
     run.mlflow_db.unlink()
+    assert made(run, mirrored) == (0, False, True)
+    run.mlflow_db.write_bytes(b"garbage" * 1000)
     assert made(run, mirrored) == (0, False, True)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://tracking.example:5000")
     assert made(run, mirrored) == (0, False, True)
