@@ -184,7 +184,7 @@ def checkpoint_folder(target: TargetSpec) -> Path:
     if folder.is_dir():
         return folder.absolute()
     near = nearest(target.path.rstrip("/"), catalog.TARGETS) if target.path.endswith("/") else ""
-    if near or target.path.startswith((".", "/", "~")) or target.path.count("/") != 1:
+    if target.path.endswith("/") or target.path.startswith((".", "/", "~")) or target.path.count("/") != 1:
         raise SweepError(
             f"target {target.name}: no checkpoint in {folder.absolute()} (nor is that a hub id owner/name){near}"
         )

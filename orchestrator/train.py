@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
-from orchestrator.train_request import check_request, option, request_of, write_request
+from orchestrator.train_request import REQUEST_FILE, check_request, option, request_of, write_request
 from orchestrator.train_shared import (
+    MAX_NEW_TOKENS,
     TRACES,
     cells_of,
     check_collected,
@@ -27,7 +28,7 @@ from orchestrator.train_shared import (
 from sweeps.cell import Cell
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import DecodeSpec, TargetSpec
+from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, TargetSpec
 from sweeps.store import RunDir
 from workers.training.order_log import LOG_FILE
 from workers.training.order_recipe import OrderRecipe
@@ -71,11 +72,17 @@ class OrderRequest:
             if both:
                 trained = f"it is trained on too ({option(name)})"
                 raise ValueError(f"{option(f'test_{name}')} {both[0]}: {trained}: give it as one of the two")
-        for name, least in (("prompts", 2), ("test_prompts", 1), ("max_new_tokens", CHOICE), ("block_length", CHOICE)):
+        for name, least, most in (
+            ("prompts", 2, MAX_PROMPTS),
+            ("test_prompts", 1, MAX_PROMPTS),
+            ("max_new_tokens", CHOICE, MAX_NEW_TOKENS),
+            ("block_length", CHOICE, MAX_BLOCK),
+        ):
             value = getattr(self, name)
-            if value is not None and value < least:
+            if value is not None and not least <= value <= most:
                 why = ": with fewer open positions there is no order to learn" if least == CHOICE else ""
-                raise ValueError(f"train order: {name} is {value!r}: allowed is a whole number from {least}{why}")
+                allowed = f"a whole number from {least} to {most}{why}"
+                raise ValueError(f"train order: {name} is {value!r}: allowed is {allowed}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"train order: seed is {self.seed!r}: allowed is a whole number from 0 to 2**63-1")
 
@@ -163,7 +170,7 @@ def train_order_command(
 
     threads = torch.get_num_threads()
     with RunLock(RunDir(out)):
-        if not (out / TRACES).exists():  # those of before there were requests may be of another one
+        if (out / REQUEST_FILE).exists() or not (out / TRACES).exists():  # older trajectories may be of another one
             write_request(out, asked)
         collected = collect_all(pool, request, cells, out / TRACES, on_collect)
         torch.set_num_threads(threads)  # an inline pool decodes with others; weights depend on their number

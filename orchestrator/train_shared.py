@@ -18,6 +18,7 @@ from workers import catalog
 
 Split = Literal["train", "test"]
 TRACES = "traces"
+MAX_NEW_TOKENS = 1_000_000  # a target with fewer positions says so later
 
 
 def target_spec(name: str, dtype: str) -> TargetSpec:

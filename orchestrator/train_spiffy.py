@@ -13,6 +13,7 @@ from orchestrator.collect import CollectProgress, collect_traces
 from orchestrator.pool import Pool
 from orchestrator.train_request import check_request, request_of, write_request
 from orchestrator.train_shared import (
+    MAX_NEW_TOKENS,
     TRACES,
     cells_of,
     check_collected,
@@ -23,7 +24,7 @@ from orchestrator.train_shared import (
 from sweeps.cell import Cell
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import DecodeSpec, check
+from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, check
 from sweeps.store import RunDir
 from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe
@@ -50,8 +51,13 @@ class SpiffyRequest:
         for name in ("tasks", "temperatures"):
             values = getattr(self, name)
             check(bool(values) and len(set(values)) == len(values), name, values, "one or more, each once")
-        for name, least in (("prompts", 2), ("max_new_tokens", CHOICE), ("block_length", CHOICE)):
-            check(getattr(self, name) >= least, name, getattr(self, name), f"a whole number from {least}")
+        for name, least, most in (
+            ("prompts", 2, MAX_PROMPTS),
+            ("max_new_tokens", CHOICE, MAX_NEW_TOKENS),
+            ("block_length", CHOICE, MAX_BLOCK),
+        ):
+            value = getattr(self, name)
+            check(least <= value <= most, name, value, f"a whole number from {least} to {most}")
         check(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63-1")
 
 

@@ -27,6 +27,7 @@ from sweeps.tables import Tables, nearest
 
 CONFIGS = FilePath(__file__).parent / "configs"
 KEY = re.compile(r"[^.\[\]=]+|\[[^.\[\]=]+\]")
+MOST_OVERRIDE = 200  # letters of an override that an error repeats
 MOST_NAME = 80  # letters of a run's name
 ASKS = (GrammarParseError, InterpolationResolutionError, UnsupportedInterpolationType)  # what ${...} can fail with
 
@@ -95,7 +96,7 @@ def load_sweep(
             key = _apply(config, override)
             forget(lines, key)
             forget(applied, key)
-            applied[key] = f"override {override}"
+            applied[key] = f"override {cut(override, MOST_OVERRIDE)}"
         values = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise _refused(error, source) from None
@@ -152,13 +153,13 @@ def _name_of(stem: str) -> str:
 
 def _apply(config: DictConfig, override: str) -> Path:
     """Put one `key=value` into the configuration; returns the key's path."""
-    where = f"override {override}"
+    where = f"override {cut(override, MOST_OVERRIDE)}"
     key, equals, text = override.partition("=")
     path = _path(key)
     if not equals or not path:
         raise SweepError(f"{where}: an override is KEY=VALUE, as in grid.budget=[4,8] or measure.prompts=4")
     if len(path) > MAX_DEPTH:
-        raise SweepError(f"override {cut(override)}: nested too deeply: allowed are {MAX_DEPTH} levels")
+        raise SweepError(f"{where}: nested too deeply: allowed are {MAX_DEPTH} levels")
     value = _value(text, where)
     if len(path) == 2 and path[0] == "grid" and isinstance(value, str) and "," in value:
         value = [_value(part, where) for part in value.split(",")]  # a comma list on an axis means its values

@@ -15,7 +15,7 @@ from statistics import median, quantiles
 
 import torch
 
-from sweeps.spec import DecodeSpec, check
+from sweeps.spec import MAX_BLOCK, MAX_BUDGET, DecodeSpec, check
 from workers.decoding.loop import decode, open_block
 from workers.decoding.seen import Seen
 from workers.decoding.state import BlockState, Commit
@@ -27,6 +27,7 @@ from workers.drafters.none import NoDrafter
 from workers.models.cost_curve import DrafterCost, ForwardCost, Timing
 from workers.targets.base import Session, Target
 
+MAX_REPEATS, MAX_THREADS = 10_000, 1024  # more is a slip of the keyboard
 BLOCKS = 2  # blocks that a timed decode fills
 Progress = Callable[[int, int], None]
 
@@ -49,10 +50,21 @@ class CostGrid:
             values = getattr(self, name)
             ok = bool(values) and list(values) == sorted(set(values)) and values[0] >= least
             check(ok, f"measure cost: {name}", values, f"ascending whole numbers from {least}")
+        check(1 <= self.block_length <= MAX_BLOCK, "measure cost: block_length", self.block_length, f"1 to {MAX_BLOCK}")
+        most = MAX_BUDGET + 1
+        check(
+            self.states[-1] <= most,
+            "measure cost: states",
+            self.states,
+            f"up to {most}, the root and {most - 1} drafts",
+        )
         check(self.states[0] == 1, "measure cost: states", self.states, "a list that begins with 1, the root alone")
         whole = all(prefix % self.block_length == 0 for prefix in self.prefixes)
         check(whole, "measure cost: prefixes", self.prefixes, f"multiples of the block length, {self.block_length}")
-        check(self.repeats >= 3, "measure cost: repeats", self.repeats, "a whole number from 3")
+        allowed = f"a whole number from 3 to {MAX_REPEATS}"
+        check(3 <= self.repeats <= MAX_REPEATS, "measure cost: repeats", self.repeats, allowed)
+        allowed = f"a whole number from 1 to {MAX_THREADS}"
+        check(1 <= self.threads <= MAX_THREADS, "measure cost: threads", self.threads, allowed)
 
 
 def measure_forwards(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import console, default_of
+from orchestrator.commands.shared import console, default_of, once
 from workers.catalog import OPTIONS
 
 OWN: dict[str, type] = {"checkpoint": str, "budget": int, "gamma": float, "verify_margin": float, "cost": str}
@@ -25,7 +25,13 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
+@click.option(
+    "--target",
+    required=True,
+    multiple=True,
+    callback=once,
+    help="A target name (spot list targets), a directory or a hub id.",
+)
 @click.option("--cache", default="", help="The target's kind of cache (default: its family's first).")
 @click.option("--drafter", default="spot", show_default=True, help="A drafter (spot list drafters).")
 @drafter_options

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from orchestrator.commands.shared import once
+
 
 @click.group()
 def measure() -> None:
@@ -12,7 +14,13 @@ def measure() -> None:
 
 
 @measure.command()
-@click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
+@click.option(
+    "--target",
+    required=True,
+    multiple=True,
+    callback=once,
+    help="A target name (spot list targets), a directory or a hub id.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write (JSON).")
 @click.option("--checkpoint", default="", help="The order model, where the target has none of its own.")
 @click.option("--dtype", default="float32", show_default=True)
@@ -57,7 +65,9 @@ def cost(out: Path, states: str | None, prefixes: str | None, **options: Any) ->
 
 def numbers(name: str, text: str) -> tuple[int, ...]:
     """A comma list of whole numbers. Raises ValueError naming the option."""
+    from sweeps.paths import cut
+
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--{name} is {text!r}: allowed is a list as 1,2,3") from None
+        raise ValueError(f"--{name} is {cut(text)!r}: allowed is a list as 1,2,3") from None

@@ -25,6 +25,14 @@ settings_option = click.option(
 overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
 
+def once(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
+    """The one value of an option that is collected only so that a second one is refused instead of winning silently."""
+    if len(values) != 1:
+        given = ", ".join(values) or "none"
+        raise click.UsageError(f"{option.opts[0]} is given {len(values)} times ({given}): allowed is once", context)
+    return values[0]
+
+
 def pool_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of the commands that run items: which pool, where, how many workers."""
     for option in (

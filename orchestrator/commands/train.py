@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import pool_options
+from orchestrator.commands.shared import once, pool_options
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
@@ -107,7 +107,13 @@ def order(
 
 
 @train.command()
-@click.option("--target", required=True, help="A target name (spot list targets), a directory or a hub id.")
+@click.option(
+    "--target",
+    required=True,
+    multiple=True,
+    callback=once,
+    help="A target name (spot list targets), a directory or a hub id.",
+)
 @click.option("--task", "tasks", multiple=True, required=True, help="A task or kind:PATH; may be given several times.")
 @click.option("--prompts", type=int, default=32, show_default=True, help="Prompts of each task's train split.")
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)

@@ -105,9 +105,9 @@ def test_a_cost_curve_is_used_and_a_missing_one_says_how_to_measure_it(
     assert plain["output_ids"] == dear["output_ids"]
     assert dear["counters"]["trimmed"] > 0 == plain["counters"]["trimmed"]
     assert sum(dear["counters"]["drafted"]) < sum(plain["counters"]["drafted"])
-    ended = spot(*command, "--cost", "nowhere")
+    ended = spot(*command, "--cost", "./nowhere")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "cost 'nowhere' is neither a file nor one of" in ended.err
+    assert "cost './nowhere' is not there" in ended.err
     assert f"measure one: spot measure cost --target {models / 'target'} --dtype float32" in ended.err
 
 
