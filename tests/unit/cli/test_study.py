@@ -79,7 +79,7 @@ def test_plan_shows_what_is_to_study(spot: Spot, sweep: Path) -> None:
     assert row["why"] == ["3 studied prompts not run yet"]
     text = spot(*arguments).out
     assert "3 prompts for each order model and draft-free cell" in text
-    assert "7 cells (1 draft-free ones added) and 1 order studies, 8 with something to do" in text
+    assert "7 cells (1 draft-free added) and 1 order study, 8 with something to do" in text
 
 
 def test_what_cannot_be_studied_is_refused_in_one_line(spot: Spot, sweep: Path) -> None:
