@@ -8,7 +8,7 @@ from reports.model import Facts, Group, Listing, Part, SectionInfo
 from reports.text import visible
 from sweeps.belongs import History
 from sweeps.records import Provenance
-from sweeps.statistics import BOOTSTRAP_SEED, LEVEL, RESAMPLES
+from sweeps.statistics import ALIKE, BOOTSTRAP_SEED, FEWEST, LEVEL, RESAMPLES
 
 MOST_WORKERS = 20
 
@@ -36,7 +36,8 @@ METHODS = (
     (
         "Intervals",
         f"{LEVEL:.0%}; paired bootstrap over prompts (and repeats, for throughput), {RESAMPLES} resamples, seed "
-        f"{BOOTSTRAP_SEED}, its standard error of the log times Student's t; Wilson for correctness",
+        f"{BOOTSTRAP_SEED}, its standard error of the log times Student's t; none from fewer than {FEWEST} prompts, "
+        f"nor where fewer than {ALIKE} all agree; Wilson for correctness",
     ),
     ("Failed prompts", "never enter a mean; ratios use prompts that both sides have"),
 )

@@ -26,10 +26,8 @@ def info(frames: Frames, others: Sequence[SectionInfo] = ()) -> SectionInfo:
         groups.append(Group(title="Methods", parts=(notes(said),), link="results"))
     groups.append(Group(title="What was run", parts=(Facts(rows=facts(frames)),)))
     left = [(section.title, len(section.findings) - MOST_OF_A_STUDY) for section in studies]
-    left += [("forwards", len(methods) - most), ("throughput", len(speeds) - MOST_SPEEDS)]
-    cuts = tuple(
-        f"{count(n, 'more finding')} on {title[0].lower()}{title[1:]} (see there)" for title, n in left if n > 0
-    )
+    left.append(("Results", max(0, len(methods) - most) + max(0, len(speeds) - MOST_SPEEDS)))
+    cuts = tuple(f"{count(n, 'more finding')}: see {title}" for title, n in left if n > 0)
     return SectionInfo(key="summary", title="Summary", lead="", groups=tuple(groups), cuts=cuts)
 
 

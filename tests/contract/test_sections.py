@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from reports.model import Chart, SectionInfo, Table
+from reports.model import Chart, Lines, SectionInfo, Table
 from reports.render import environment, function
 from reports.sections import SECTIONS
 from tests.pages import Page
@@ -85,6 +85,15 @@ def test_no_text_of_a_section_becomes_markup(reference, frames, monkeypatch):
     assert page.open == []
     assert {"script", "img", "svg", "b"} & set(page.tags) == set()
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+@pytest.mark.parametrize("reference", SECTIONS)
+def test_a_finding_is_a_sentence_of_its_section(reference, frames):
+    info = function(reference)(frames)
+    parts = [part for group in (info.groups if info else ()) for part in group.parts if isinstance(part, Lines)]
+    said = [text for part in parts for _, text in part.lines]
+    for finding in info.findings if info else ():
+        assert any(finding.endswith(text) for text in said), finding
 
 
 def test_keys_are_unique(frames):

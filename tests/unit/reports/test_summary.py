@@ -76,7 +76,7 @@ def test_findings_are_few_and_what_is_left_out_is_said():
     assert study.link == "temperature"
     assert len(texts(methods)) == summary.MOST_BESIDE_STUDIES
     section = next(info for info in infos(frames) if info.key == "summary")
-    assert f"{8 - summary.MOST_BESIDE_STUDIES} more findings on forwards (see there)" in section.cuts
+    assert f"{8 - summary.MOST_BESIDE_STUDIES} more findings: see Results" in section.cuts
     alone = summary.info(frames)
     assert len(texts(alone.groups[1])) == summary.MOST_METHODS
 
