@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.board import Board
 from orchestrator.driver import run_plan
 from orchestrator.events import read_events
 from orchestrator.outcome import RunOutcome
@@ -66,6 +67,24 @@ def test_a_run_stores_what_the_runner_answers_and_a_second_one_starts_nothing(tm
     again = go(plan, tmp_path, watch, pool=NoPool(runner_factory=RUNNER))
     assert (again.done, again.skipped, again.exit_code) == (0, 10, 0)
     assert watch.kinds() == ["started", "finished"]
+
+
+def test_every_kind_of_work_is_announced_and_reported_apart(tmp_path: Path) -> None:
+    watch, board = Watch(), Board()
+    go(requested(tmp_path, cells=3, prompts=5, timed=2, repeats=3), tmp_path, watch)
+    started = watch.events[0]
+    assert (started.decode, started.timing, started.study, started.repeats) == (3 * 5, 2 * 2, 0, 3)
+    assert started.rows == 3 * 5 + 2 * 2
+    done: Counter[str] = Counter()
+    for event in watch.events:
+        board.take(event)
+        if event.kind == "item_done":
+            assert f"-{event.work}-" in event.item_id
+            assert event.seconds >= event.loading >= 0
+            done[event.work] += event.rows
+    assert done == {"decode": 15, "timing": 4}
+    assert board.counts() == "decoded 15/15, timed 4/4"
+    assert board.seconds_left() is None
 
 
 def test_more_prompts_and_another_chunk_size_run_only_what_is_missing(tmp_path: Path) -> None:
