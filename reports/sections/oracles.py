@@ -32,8 +32,8 @@ DUEL_HEADS = (
     Head(name="Task", number=False),
     Head(name="D"),
     Head(name="Prompts", meaning="decoded with both oracles"),
-    Head(name="Position oracle (bound)", unit=f"{TIMES} fewer forwards"),
-    Head(name="Token oracle (bound)", unit=f"{TIMES} fewer forwards"),
+    Head(name="Position oracle (bound)", unit=f"NFE reduction, {TIMES}"),
+    Head(name="Token oracle (bound)", unit=f"NFE reduction, {TIMES}"),
     Head(name="Token over position", unit="NFE ratio", meaning="above 1: the position oracle needs fewer forwards"),
     Head(name="Needs fewer", number=False, meaning="beyond the interval"),
 )
