@@ -76,7 +76,8 @@ def counted(pairs: Sequence[Pair]) -> str:
     """How the comparisons that have an interval came out."""
     more, fewer = sum(pair.more for pair in pairs), sum(pair.fewer for pair in pairs)
     if more == len(pairs):
-        return f"independent noise needs more than coupled in all of {count(more, 'comparison')}."
+        all_of = "the one comparison" if more == 1 else f"all of {count(more, 'comparison')}"
+        return f"independent noise needs more than coupled in {all_of}."
     if not more:
         text = f"independent noise does not need more than coupled in any of {count(len(pairs), 'comparison')}"
     else:
