@@ -34,11 +34,11 @@ def request_of(command: str, options: Mapping[str, Any], cells: Iterable[Cell]) 
     and what may be given several times is sorted.
     """
     specs = [spec for cell in cells for spec in (cell.target, cell.task)]
-    absolute = {spec.name: absolute_name(spec.name) for spec in specs}
-    named = {
-        option(name): sorted(absolute.get(v, v) for v in value) if isinstance(value, tuple) else value
-        for name, value in options.items()
-    }
+    absolute: dict[Any, str] = {spec.name: absolute_name(spec.name) for spec in specs}
+    named: dict[str, Any] = {}
+    for name, value in options.items():
+        several: list[Any] = [absolute.get(one, one) for one in value] if isinstance(value, tuple) else []
+        named[option(name)] = sorted(several) if isinstance(value, tuple) else value
     return Request(command=command, options=named, digests={absolute[spec.name]: spec.digest for spec in specs})
 
 
@@ -55,7 +55,7 @@ def absolute_name(name: str) -> str:
     """The name of a target or task with the path in it, if there is one here, made absolute."""
     kind, colon, path = name.rpartition(":")
     here = Path(path).expanduser()
-    return f"{kind}{colon}{here.absolute()}" if "/" in path and here.exists() else name
+    return f"{kind}{colon}{here.absolute()}" if (colon or "/" in path) and here.exists() else name
 
 
 def check_request(out: Path, request: Request, *, free: Collection[str], free_untrained: Collection[str] = ()) -> None:
@@ -91,7 +91,7 @@ def shown(options: Mapping[str, Any], names: Iterable[str]) -> str:
     typed = []
     for name in names:
         value = options.get(name)
-        values = value if isinstance(value, list) else [value]
+        values = value if isinstance(value, list) else [value][: value is not None]
         typed += [f"{name} {f'{one:g}' if isinstance(one, float) else one}" for one in values] or [f"no {name}"]
     return " ".join(typed)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -42,9 +43,9 @@ def find_artifact(checkpoint: str, *, noun: str, file: str) -> Path:
         path = zoo / checkpoint
     if not path.is_dir():
         raise not_there(f"{noun}: checkpoint", checkpoint, path, "a directory", names)
-    hint = "" if (path / file).is_file() else hint_of(path, file)
-    if hint:
-        raise ValueError(f"{noun} {path}: {file} is missing: {hint}")
+    if hint := hint_of(path, file):
+        missing = "" if (path / file).is_file() else f"{file} is missing: "
+        raise ValueError(f"{noun} {path}: {missing}{hint}")
     return path
 
 
@@ -63,22 +64,25 @@ def not_there(field: str, text: str, path: Path, wanted: str, names: Iterable[st
 
 
 def hint_of(path: Path, file: str) -> str:
-    """What a directory without `file` is, or which one below it was meant ("": nothing is known of it)."""
-    for name in INSIDE:
-        if (path / name / file).is_file():
+    """What a directory is that should be the kind of `file`, or which one below it was meant ("": nothing is known)."""
+    wanted, kind = KINDS[file], kind_of(path)
+    if kind or (path / file).is_file():
+        return f"this is {kind}" if kind not in ("", wanted) else ""
+    inside = {name: kind_of(path / name) for name in INSIDE}
+    for name, kind in inside.items():
+        if kind == wanted:
             return f"did you mean {path / name}?"
-    for other, kind in KINDS.items():
-        if other != file and (path / other).is_file() and (other != "config.json" or is_order_model(path)):
-            return f"this is {kind}"
-        for name in INSIDE:
-            if other != file and (path / name / other).is_file():
-                return f"this is where {kind} was made"
-    return ""
+    return next((f"this is where {kind} was made" for kind in inside.values() if kind), "")
 
 
-def is_order_model(path: Path) -> bool:
-    """Whether the config.json in a directory is an order model's."""
+def kind_of(path: Path) -> str:
+    """What a directory holds, in words; "" when that cannot be told."""
+    if (path / "graph.json").is_file():
+        return KINDS["graph.json"]
     try:
-        return bool(msgspec.json.decode((path / "config.json").read_bytes(), type=dict)["format"] == "spot-order-model")
-    except (msgspec.MsgspecError, KeyError, OSError):
-        return False
+        config = msgspec.json.decode((path / "config.json").read_bytes(), type=dict[str, Any])
+    except (msgspec.MsgspecError, OSError):
+        return ""
+    if config.get("format") == "spot-order-model":
+        return KINDS["config.json"]
+    return "a target's checkpoint" if "model_type" in config or "architectures" in config else ""

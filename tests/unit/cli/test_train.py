@@ -1,5 +1,6 @@
 """`spot train`: a target and an order model, small enough for a test, and that what comes out can be used."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -84,10 +85,8 @@ def test_trajectories_without_a_choice_are_refused_before_decoding(
     ended = spot(*command, "--prompts", 3, option, 2, "--steps", 1, "--pool", "inline")
     assert (ended.code, ended.out) == (2, "")
     name = option.removeprefix("--").replace("-", "_")
-    assert ended.err == (
-        f"spot: train order: {name} is 2: allowed is a whole number from 3: "
-        "with fewer open positions there is no order to learn\n"
-    )
+    assert ended.err.startswith(f"spot: train order: {name} is 2: allowed is a whole number from 3 to ")
+    assert ended.err.endswith(": with fewer open positions there is no order to learn\n")
     assert not (tmp_path / "order").exists()
 
 
@@ -104,7 +103,9 @@ def test_out_that_is_a_file_is_refused_before_decoding(spot: Spot, models: Path,
     assert file.read_text() == "mine"
 
 
-def test_other_steps_than_before_say_the_way_out(spot: Spot, models: Path, tmp_path: Path) -> None:
+def test_other_steps_than_before_say_the_way_out(
+    spot: Spot, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["train", "order", "--target", models / "target", "--task", "tiny-arith", "--out", tmp_path / "order"]
     few = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--pool", "inline"]
     assert spot(*command, *few, "--steps", 2).code == 0
@@ -117,10 +118,20 @@ def test_other_steps_than_before_say_the_way_out(spot: Spot, models: Path, tmp_p
     )
     state.unlink()
     more = ["--prompts", 4, *few[2:], "--steps", 3]
+    with monkeypatch.context() as broken:
+        broken.setattr("workers.training.order.Trajectories.read", ended_here)
+        assert spot(*command, *more).code == 2
+    assert json.loads((tmp_path / "order" / "request.json").read_text())["options"]["--steps"] == 3
+    for path in (tmp_path / "order" / "traces").rglob("000003.trace"):
+        path.unlink()
     ended = spot(*command, *more)
     assert ended.code == 0, ended.err
     assert "trajectories 3/4 (3 from before)" in ended.err
     assert (read_card(tmp_path / "order" / "model").recipe.steps, spot(*command, *more).code) == (3, 0)
+
+
+def ended_here(*_: object, **__: object) -> None:
+    raise ValueError("ended here")
 
 
 def few(models: Path, out: Path, *more: object) -> list[object]:
@@ -337,4 +348,6 @@ def test_the_directory_of_a_training_is_no_checkpoint_and_says_where_it_is(
     refused(graph / "graph", "spot", "config.json is missing: this is a draft graph")
     refused(out, "spiffy", "graph.json is missing: this is where an order model was made")
     refused(graph, "spot", "config.json is missing: this is where a draft graph was made")
-    refused(models / "target", "spiffy", "graph.json is missing")
+    refused(models / "target", "spiffy", "graph.json is missing: this is a target's checkpoint")
+    refused(models / "target", "spot", "this is a target's checkpoint")
+    refused(models, "spiffy", "graph.json is missing")
