@@ -2,7 +2,7 @@
 
 Evaluations are added as they come, each in one call with a tag that says how many are there, so that a sync that was
 cut short adds none twice. A run whose evaluations or params are not those on disk any more is deleted (MLflow can
-restore it) and written anew, as a cell's is.
+restore it) and written anew, as a cell's is. Where the log was lost after the last step, the card alone is enough.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,43 @@ import msgspec
 from orchestrator.tracking_mirror import NO_ROW, Found, Store, find_experiment
 from orchestrator.tracking_rows import RunRow, flat, metrics_of, params_of, safe_name, safe_value
 from sweeps.cell import digest_of
+from sweeps.store import RunDir
 from workers.training.order_card import CARD_FILE, OrderCard, Role, Share, read_card
-from workers.training.order_log import LOG_FILE, Evaluation, TrainingLog, read_log
+from workers.training.order_log import LOG_FILE, Evaluation, TrainingLog, TrainingStart, read_log
 
 EXPERIMENT = "spot train order"
-MODEL = "model"
+MODEL, STATE = "model", "state.pt"
 PREFIX: dict[Role, str] = {"trained on": "held_out", "out of domain": "out_of_domain"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A training directory: its log, and the card once the last step is done."""
+    """A training directory: its log, and the card once the last step is done.
+
+    A card beside a log that ends before the last step: the end of the log was lost (`curve_lost`).
+    """
 
     folder: Path
     log: TrainingLog
     card: OrderCard | None
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the log holds the last step."""
+        return bool(self.log.evaluations) and self.log.evaluations[-1].step == self.log.start.recipe.steps
+
+    @property
+    def curve_lost(self) -> bool:
+        """Whether evaluations of a finished training are gone."""
+        return self.card is not None and not self.at_end
+
+    @property
+    def ended_ms(self) -> int:
+        """When it ended, as far as is known: its last evaluation, or when the card was written."""
+        card = self.folder / MODEL / CARD_FILE
+        if self.at_end or not card.is_file():
+            return int(1000 * self.log.evaluations[-1].time) if self.log.evaluations else 0
+        return int(1000 * card.stat().st_mtime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +65,41 @@ class TrainingWritten:
 
 
 def is_training(folder: Path) -> bool:
-    """Whether a folder holds the log of a training run."""
-    return (folder / LOG_FILE).is_file()
+    """Whether a folder holds the log of a training run, or what it ended with."""
+    return (folder / LOG_FILE).is_file() or (
+        (folder / MODEL / CARD_FILE).is_file() and not RunDir(folder).spec.exists()
+    )
 
 
 def read_training(folder: Path) -> Training:
     """The files of a training directory. Raises ValueError naming the one that cannot be read."""
-    log = read_log(folder / LOG_FILE)
-    start, card = log.start, None
-    done = bool(log.evaluations) and log.evaluations[-1].step == start.recipe.steps
-    if done and (folder / MODEL / CARD_FILE).is_file():
-        found = read_card(folder / MODEL)
-        if (found.recipe, found.data_digest, found.test_digest) == (start.recipe, start.data_digest, start.test_digest):
-            card = found
-    return Training(folder=folder, log=log, card=card)
+    if not (folder / LOG_FILE).exists() and (folder / MODEL / CARD_FILE).is_file():
+        card = read_card(folder / MODEL)
+        going = (folder / STATE).exists() and not finished(folder, card.recipe.steps)
+        return Training(folder=folder, log=TrainingLog(start=start_of(card)), card=None if going else card)
+    training = Training(folder=folder, log=read_log(folder / LOG_FILE), card=None)
+    if not (folder / MODEL / CARD_FILE).is_file():
+        return training
+    start, steps = training.log.start, training.log.start.recipe.steps
+    card = read_card(folder / MODEL)
+    ours = (card.recipe, card.data_digest, card.test_digest) == (start.recipe, start.data_digest, start.test_digest)
+    return replace(training, card=card) if ours and (training.at_end or finished(folder, steps)) else training
+
+
+def start_of(card: OrderCard) -> TrainingStart:
+    """The first line that the log of a card's training had."""
+    names = ("recipe", "data_digest", "test_digest", "block_length", "sources", "threads", "torch_version")
+    return TrainingStart(**{name: getattr(card, name) for name in names})
+
+
+def finished(folder: Path, steps: int) -> bool:
+    """Whether the state says that all steps are done: asked only where the log does not."""
+    import torch
+
+    try:
+        return bool(torch.load(folder / STATE, weights_only=True, map_location="cpu")["step"] == steps)
+    except Exception:  # there is none, or none that can be read: torch names no error type
+        return False
 
 
 def mirror_training(store: Store, training: Training) -> TrainingWritten:
@@ -77,10 +120,17 @@ def mirror_training(store: Store, training: Training) -> TrainingWritten:
     for number, row in enumerate(log.evaluations[have:], have + 1):
         store.log(run_id, evaluation_row(row), {"logged": mark(log.evaluations[:number])})
     trouble = ""
+    if training.curve_lost:
+        last = log.evaluations[-1].step if log.evaluations else 0
+        notes += (f"{LOG_FILE} ends at step {last} of {log.start.recipe.steps}: the curve behind it is lost there",)
     if card is not None and "result_digest" not in tags:
         trouble = write_result(store, run_id, training, card)
     return TrainingWritten(
-        written=len(log.evaluations) - have, unchanged=have, finished=card is not None, notes=notes, trouble=trouble
+        written=max(0, len(log.evaluations) - have),
+        unchanged=have,
+        finished=card is not None,
+        notes=notes,
+        trouble=trouble,
     )
 
 
@@ -116,7 +166,7 @@ def head_row(training: Training) -> RunRow:
         },
         cut=cut,
         status="RUNNING",
-        time_ms=int(1000 * training.log.evaluations[0].time) if training.log.evaluations else 0,
+        time_ms=int(1000 * training.log.evaluations[0].time) if training.log.evaluations else training.ended_ms,
     )
 
 
@@ -129,10 +179,10 @@ def goes_on(found: Found, head: RunRow, training: Training) -> bool:
     """Whether what is in a run is still so on disk, so that it need only be added to."""
     count, digest = logged(found.tags)
     evaluations, result = training.log.evaluations, found.tags.get("result_digest", "")
+    curve = count <= len(evaluations) and digest in ("", mark(evaluations[:count]).partition(":")[2])
     return (
         found.tags.get("head_digest") == head.tags["head_digest"]
-        and count <= len(evaluations)
-        and digest in ("", mark(evaluations[:count]).partition(":")[2])
+        and (curve or training.curve_lost)  # what the log lost is kept where it was mirrored
         and (not result or training.card is None or result == result_digest(training.card))
     )
 
@@ -172,8 +222,13 @@ def write_result(store: Store, run_id: str, training: Training, card: OrderCard)
         name = ".".join(part for part in (PREFIX[row.role], row.target, row.task, at) if part)
         values |= by_depth(f"final.{name}", [(row.depth, row.order_model)])
         values |= by_depth(f"final.{name}.stale_confidence", [(row.depth, row.stale_confidence)])
-    time_ms = int(1000 * training.log.evaluations[-1].time)
-    final = replace(NO_ROW, metrics=metrics_of(values)[0], step=card.recipe.steps, time_ms=time_ms, status="FINISHED")
+    final = replace(
+        NO_ROW,
+        metrics=metrics_of(values)[0],
+        step=card.recipe.steps,
+        time_ms=training.ended_ms,
+        status="FINISHED",
+    )
     store.log(run_id, final, {"model_digest": card.digest})
     try:
         for name in ("README.md", CARD_FILE):

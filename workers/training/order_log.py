@@ -15,6 +15,7 @@ from workers.training.order_card import Role, Share, Source
 from workers.training.order_recipe import OrderRecipe
 
 LOG_FILE = "training.jsonl"
+WITHOUT = "delete it, and the same training goes on where it is: only the curve up to there is lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class TrainingLog:
 def read_log(path: Path) -> TrainingLog:
     """The log in a file. Raises ValueError naming it."""
     try:
-        first, *rows = path.read_bytes().splitlines()
+        first, *rows = path.read_bytes().splitlines() or [b""]
         start = msgspec.json.decode(first, type=TrainingStart, strict=True)
         return TrainingLog(
             start=start, evaluations=tuple(msgspec.json.decode(row, type=Evaluation, strict=True) for row in rows)
@@ -86,7 +87,7 @@ def read_log(path: Path) -> TrainingLog:
     except FileNotFoundError:
         raise ValueError(f"{path.parent} is no training directory: {path.name} is missing") from None
     except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read ({error}): delete it, and the same training writes it anew") from None
+        raise ValueError(f"{path} cannot be read ({error}): {WITHOUT}") from None
 
 
 def opened(path: Path, start: TrainingStart, *, done: int) -> TrainingLog:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from orchestrator.tracking_training import Training, is_training, mirror_training, read_training
 from tests.memory_store import Memory
@@ -37,6 +38,7 @@ def evaluation(step, loss=1.0, seconds=0.0):
 CARD = OrderCard(
     digest="m",
     block_length=8,
+    torch_version="2",
     parameters=1,
     recipe=RECIPE,
     seconds=1.0,
@@ -177,3 +179,56 @@ def test_a_card_counts_once_its_own_training_is_done(tmp_path):
     replace(log, start=replace(START, data_digest="other"), evaluations=(evaluation(30),)).write(tmp_path / LOG_FILE)
     assert read_training(tmp_path).card is None
     assert is_training(tmp_path)
+
+
+def state_of(folder, step):
+    torch.save({"step": step}, folder / "state.pt")
+
+
+def lost(tmp_path, steps, state=30):
+    """A training directory whose log ends early (None: it is gone), with a card and a state after `state` steps."""
+    write_card(tmp_path / "model", CARD)
+    state_of(tmp_path, state)
+    (tmp_path / LOG_FILE).unlink(missing_ok=True)
+    if steps is not None:
+        TrainingLog(start=START, evaluations=tuple(map(evaluation, steps))).write(tmp_path / LOG_FILE)
+    assert is_training(tmp_path)
+    return read_training(tmp_path)
+
+
+@pytest.mark.parametrize("steps", [None, (), (10,), (10, 20)])
+def test_a_finished_training_whose_log_was_lost_is_finished_from_its_card(tmp_path, steps):
+    store = Memory()
+    found = lost(tmp_path, steps)
+    assert found.curve_lost
+    done = mirror_training(store, found)
+    assert done.finished
+    last = steps[-1] if steps else 0
+    assert done.notes == (f"training.jsonl ends at step {last} of 30: the curve behind it is lost there",)
+    (run,) = store.active()
+    assert run["status"] == "FINISHED"
+    assert run["metrics"]["final.held_out.depth1"] == 0.75
+    assert run["params"]["steps"] == "30"
+    before = repr(store)
+    mirror_training(store, lost(tmp_path, steps))
+    assert repr(store) == before
+
+
+@pytest.mark.parametrize("steps", [None, (), (10,)])
+@pytest.mark.parametrize("had_card", [True, False])
+def test_what_the_log_lost_stays_in_the_mirror(tmp_path, steps, had_card):
+    store = Memory()
+    mirror_training(store, training(tmp_path, card=CARD if had_card else None))
+    done = mirror_training(store, lost(tmp_path, steps))
+    (run,) = store.all.values()
+    assert not run["deleted"]
+    assert (done.written, done.unchanged, done.finished) == (0, 3, True)
+    assert {step for name, step, _ in run["points"] if name == "loss"} == {10, 20, 30}
+    assert run["status"] == "FINISHED"
+
+
+@pytest.mark.parametrize("steps", [None, (), (10,)])
+def test_a_card_of_before_does_not_finish_a_training_that_begins_again(tmp_path, steps):
+    assert lost(tmp_path, steps, state=10).card is None
+    (tmp_path / "state.pt").write_bytes(b"torn")
+    assert read_training(tmp_path).card is None
