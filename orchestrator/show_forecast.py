@@ -75,7 +75,8 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
     others = [name for name in OTHER_AXES if len({getattr(cell, name) for cell in cells}) > 1]
     for name in ("cell", "target", "task", "T", *(OTHER_AXES[name] for name in others), "drafter"):
         table.add_column(name, no_wrap=True)
-    for name in ("D", "gamma", "stored", "to do", "timed to do", "forwards"):
+    gammas = any(cell.gamma for cell in cells)
+    for name in ("D", *(("gamma",) if gammas else ()), "stored", "to do", "timed to do", "forwards"):
         table.add_column(name, justify="right")
     if why:
         table.add_column("why")
@@ -91,7 +92,7 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
             *(str(getattr(cell, name)) for name in others),
             escape(label),
             str(cell.budget or "-"),
-            number(cell.gamma) if cell.gamma else "-",
+            *((number(cell.gamma) if cell.gamma else "-",) if gammas else ()),
             f"{cell.stored}/{cell.prompts}{failed}",
             str(cell.decode or cell.study or "-"),
             str(cell.timing or "-"),
