@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from sweeps.paths import cut
 from sweeps.spec import TargetSpec
 
 
@@ -56,4 +57,4 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
     """The one line for a name that does not exist: what is allowed, and the nearest."""
     names = list(allowed)
-    return f"unknown {what} {name!r}: allowed are {', '.join(names) or 'none'}{nearest(name, names)}"
+    return f"unknown {what} {cut(name)!r}: allowed are {', '.join(names) or 'none'}{nearest(name, names)}"

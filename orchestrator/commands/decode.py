@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import console, default_of, once
+from orchestrator.commands.shared import UserPath, console, default_of, once
 from workers.catalog import OPTIONS
 
 OWN: dict[str, type] = {"checkpoint": str, "budget": int, "gamma": float, "verify_margin": float, "cost": str}
@@ -44,7 +44,7 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--ignore-eos", is_flag=True, help="Go on behind an end token.")
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
-@click.option("--ids-file", type=click.Path(path_type=Path), help='Prompts as token ids: one {"ids": [...]} a line.')
+@click.option("--ids-file", type=UserPath(), help='Prompts as token ids: one {"ids": [...]} a line.')
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a prompt.")
 def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, as_json: bool, **options: Any) -> int:
     """Decode TEXT (- reads it from stdin), or the prompts of --ids-file, with one target and one drafter.

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import once
+from orchestrator.commands.shared import UserPath, once
 
 
 @click.group()
@@ -21,7 +21,7 @@ def measure() -> None:
     callback=once,
     help="A target name (spot list targets), a directory or a hub id.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write (JSON).")
+@click.option("--out", type=UserPath(), required=True, help="The file to write (JSON).")
 @click.option("--checkpoint", default="", help="The order model, where the target has none of its own.")
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import existing_run, existing_training
+from orchestrator.commands.shared import UserPath, existing_run, existing_training
 
 FORMATS = ("csv", "json", "parquet")
 STDOUT = (Path("-"), Path("/dev/stdout"))
 
-run_argument = click.argument("run", type=click.Path(path_type=Path))
+run_argument = click.argument("run", type=UserPath())
 
 
 @click.command()
@@ -27,7 +27,7 @@ def report(run: Path) -> None:
 @click.option("--prompts", "rows", flag_value="prompts", help="One row a prompt instead of one a cell.")
 @click.option("--study", "rows", flag_value="study", help="One row a look-ahead and commit index of the order study.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option("-o", "--output", type=UserPath(), help="Default: stdout.")
 def export(run: Path, output: Path | None, **options: Any) -> None:
     """Write the rows of RUN for pandas and others; undefined is empty or null, never NaN.
 

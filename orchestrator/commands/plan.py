@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orchestrator.commands.shared import (
+    UserPath,
     console,
     json_line,
     overrides_argument,
@@ -18,7 +19,7 @@ from orchestrator.commands.shared import (
 @sweep_argument
 @overrides_argument
 @settings_option
-@click.option("--out", type=click.Path(path_type=Path), help="Run directory (default: runs/<sweep name>).")
+@click.option("--out", type=UserPath(), help="Run directory (default: runs/<sweep name>).")
 @click.option("--retry-failed", is_flag=True, help="Count prompts that failed before as to do.")
 @click.option("--all", "everything", is_flag=True, help="List every cell, however many there are.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")

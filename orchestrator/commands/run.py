@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from orchestrator.commands.shared import (
+    UserPath,
     overrides_argument,
     pool_options,
     run_directory,
@@ -20,7 +21,7 @@ from orchestrator.commands.shared import (
 @sweep_argument
 @overrides_argument
 @settings_option
-@click.option("--out", type=click.Path(path_type=Path), help="Run directory (default: runs/<sweep name>).")
+@click.option("--out", type=UserPath(), help="Run directory (default: runs/<sweep name>).")
 @pool_options
 @click.option("--accept-changes", is_flag=True, help="Go on although code or libraries changed since the last start.")
 @click.option("--retry-failed", is_flag=True, help="Ask prompts that failed before once more.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sweeps.paths import expanded
 from sweeps.store import RunDir
 
 if TYPE_CHECKING:
@@ -23,6 +24,21 @@ settings_option = click.option(
     help="Settings laid over the sweep: a YAML file or a packaged name (spot list settings); may be repeated.",
 )
 overrides_argument = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+class UserPath(click.Path):
+    """A path option: `~` is the home directory, and a path that no file can have is refused with the option's name."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path. Raises UsageError."""
+        field = param.opts[-1] if isinstance(param, click.Option) else getattr(param, "human_readable_name", "path")
+        try:
+            return expanded(value, field)
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
 
 
 def once(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
@@ -65,9 +81,9 @@ def existing_run(folder: Path) -> RunDir:
 
 def existing_training(folder: Path) -> RunDir | None:
     """The training directory in a folder, or of that name below `runs/`; None when there is none."""
-    from workers.training.order_log import LOG_FILE
+    from orchestrator.tracking_training import is_training
 
-    return next((RunDir(path) for path in (folder, Path("runs") / folder) if (path / LOG_FILE).is_file()), None)
+    return next((RunDir(path) for path in (folder, Path("runs") / folder) if is_training(path)), None)
 
 
 def console(*, stderr: bool = False) -> "Console":

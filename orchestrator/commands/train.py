@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import once, pool_options
+from orchestrator.commands.shared import UserPath, once, pool_options
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
@@ -40,7 +40,7 @@ def train() -> None:
 @click.option("--block-length", type=int, default=32, show_default=True, help="Of every target.")
 @click.option("--dtype", default="float32", show_default=True, help="What every target computes in.")
 @click.option("--steps", type=int, help="Training steps (default: the recipe's).")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/order-<targets>).")
+@click.option("--out", type=UserPath(), help="Directory (default: runs/order-<targets>).")
 @click.option("--tracking-uri", default="", help="Where the MLflow mirror goes (default: mlflow.db in the directory).")
 @pool_options
 def order(
@@ -122,7 +122,7 @@ def order(
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
 @click.option("--block-length", type=int, default=32, show_default=True)
 @click.option("--dtype", default="float32", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/spiffy-<target>).")
+@click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>).")
 @pool_options
 def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
@@ -155,7 +155,7 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
 
 @train.command()
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory (default: runs/target-<name>).")
+@click.option("--out", type=UserPath(), help="Directory (default: runs/target-<name>).")
 @click.option(
     "--held-out", type=click.IntRange(1), default=200, show_default=True, help="Prompts of each task decoded."
 )

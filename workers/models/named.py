@@ -81,7 +81,7 @@ def kind_of(path: Path) -> str:
         return KINDS["graph.json"]
     try:
         config = msgspec.json.decode((path / "config.json").read_bytes(), type=dict[str, Any])
-    except (msgspec.MsgspecError, OSError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError):
         return ""
     if config.get("format") == "spot-order-model":
         return KINDS["config.json"]

@@ -200,3 +200,41 @@ def test_more_than_can_be_meant(spot: Spot, tiny: Path, options: tuple[object, .
     assert says in refused(spot, *options, "--target", "tiny-sdar")
     assert not (tiny.parent / "made").exists()
     assert not (tiny.parent / "c.json").exists()
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("plan", "tiny.yaml", "--out", LONG), "--out"),
+        (("run", "tiny.yaml", "--pool", "inline", "--out", f"a/{LONG}/b"), "--out"),
+        (("report", LONG), "RUN"),
+        (("export", LONG), "RUN"),
+        (("sync", LONG), "RUN"),
+        (("decode", "--target", "tiny-sdar", "--ids-file", LONG), "--ids-file"),
+        (("measure", "cost", "--target", "tiny-sdar", "--out", LONG), "--out"),
+        (("train", "order", "--target", "tiny-sdar", "--task", "tiny-arith", "--out", LONG), "--out"),
+        (("train", "spiffy", "--target", "tiny-sdar", "--task", "tiny-arith", "--out", LONG), "--out"),
+        (("train", "target", "tiny-sdar", "--out", LONG), "--out"),
+        (("plan", "tiny.yaml", "--out", "~nobody99/x"), "--out"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_named_by_its_option(
+    spot: Spot, tiny: Path, arguments: tuple[str, ...], field: str
+) -> None:
+    line = refused(spot, *arguments)
+    assert f"{field} is '" in line
+    assert "allowed are 255 bytes a name" in line or "no home directory" in line
+    assert sorted(path.name for path in tiny.parent.iterdir()) == ["tiny.yaml"]
+
+
+def test_the_home_directory_is_meant_even_where_no_shell_expands_it(
+    spot: Spot, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tiny.parent))
+    (tiny.parent / "mine.yaml").write_text("grid: {budget: 2}\n")
+    for sweep in (tiny, "~/tiny.yaml"):
+        plan = planned(spot, sweep, "--with", "~/mine.yaml", "--out", "~/there")  # type: ignore[arg-type]
+        assert {cell["budget"] for cell in plan["cells"]} == {0, 2}

@@ -164,3 +164,34 @@ def test_inspecting_needs_no_torch(saved):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == inspect_order_model(saved).digest
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"block_length": 0}, "block_length is 0: allowed is 1 to 1024"),
+        ({"block_length": 1025}, "block_length is 1025"),
+        ({"layers": 0}, "layers is 0: allowed is 1 to 64"),
+        ({"layers": 10**9}, "layers is 1000000000"),
+        ({"width": 0}, "width is 0: allowed is 1 to 16384"),
+        ({"feedforward": 10**30}, "feedforward is 1000000000000000000000000000000"),
+        ({"heads": 7}, "heads is 7: allowed is a divisor of the width, 128"),
+        ({"heads": 0}, "heads is 0"),
+        ({"top_k": 31}, "top_k is 31: allowed is 32"),
+    ],
+)
+def test_settings_that_no_model_can_have(setting: dict[str, int], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        OrderConfig(**{"block_length": 8, **setting})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        OrderConfig(block_length=32),
+        OrderConfig(block_length=5, layers=2, width=24, heads=3, feedforward=7),
+    ],
+)
+def test_the_shapes_that_planning_asks_for_are_those_of_the_model(config: OrderConfig) -> None:
+    made = {name: tuple(tensor.shape) for name, tensor in OrderModel(config).state_dict().items()}
+    assert config.weight_shapes == made
