@@ -132,7 +132,7 @@ def colour(chart: Chart) -> alt.Color:
         alt.Legend(
             orient="top",
             title=None,
-            labelLimit=260,
+            labelLimit=520,
             symbolOpacity=1,
             columnPadding=16,
         )
