@@ -123,7 +123,7 @@ def mirror_training(store: Store, training: Training) -> TrainingWritten:
     if training.curve_lost:
         last = log.evaluations[-1].step if log.evaluations else 0
         notes += (f"{LOG_FILE} ends at step {last} of {log.start.recipe.steps}: the curve behind it is lost there",)
-    if card is not None and "result_digest" not in tags:
+    if card is not None and tags.get("result_digest") != result_digest(card):
         trouble = write_result(store, run_id, training, card)
     return TrainingWritten(
         written=max(0, len(log.evaluations) - have),
@@ -180,11 +180,9 @@ def goes_on(found: Found, head: RunRow, training: Training) -> bool:
     count, digest = logged(found.tags)
     evaluations, result = training.log.evaluations, found.tags.get("result_digest", "")
     curve = count <= len(evaluations) and digest in ("", mark(evaluations[:count]).partition(":")[2])
-    return (
-        found.tags.get("head_digest") == head.tags["head_digest"]
-        and (curve or training.curve_lost)  # what the log lost is kept where it was mirrored
-        and (not result or training.card is None or result == result_digest(training.card))
-    )
+    whole = curve and (not result or training.card is None or result == result_digest(training.card))
+    # what the log lost is kept where it was mirrored
+    return found.tags.get("head_digest") == head.tags["head_digest"] and (whole or training.curve_lost)
 
 
 def logged(tags: Mapping[str, str]) -> tuple[int, str]:

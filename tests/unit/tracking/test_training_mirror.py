@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orchestrator.tracking_training import Training, is_training, mirror_training, read_training
+from orchestrator.tracking_training import Training, is_training, mirror_training, read_training, result_digest
 from tests.memory_store import Memory
 from workers.training.order_card import DepthAccuracy, OrderCard, Share, Source, write_card
 from workers.training.order_log import LOG_FILE, Evaluation, TrainingLog, TrainingStart
@@ -215,16 +215,17 @@ def test_a_finished_training_whose_log_was_lost_is_finished_from_its_card(tmp_pa
 
 
 @pytest.mark.parametrize("steps", [None, (), (10,)])
-@pytest.mark.parametrize("had_card", [True, False])
-def test_what_the_log_lost_stays_in_the_mirror(tmp_path, steps, had_card):
+@pytest.mark.parametrize("card", [CARD, None, replace(CARD, held_out_loss=0.7)])
+def test_what_the_log_lost_stays_in_the_mirror(tmp_path, steps, card):
     store = Memory()
-    mirror_training(store, training(tmp_path, card=CARD if had_card else None))
+    mirror_training(store, training(tmp_path, card=card))
     done = mirror_training(store, lost(tmp_path, steps))
     (run,) = store.all.values()
     assert not run["deleted"]
     assert (done.written, done.unchanged, done.finished) == (0, 3, True)
     assert {step for name, step, _ in run["points"] if name == "loss"} == {10, 20, 30}
     assert run["status"] == "FINISHED"
+    assert run["tags"]["result_digest"] == result_digest(CARD)
 
 
 @pytest.mark.parametrize("steps", [None, (), (10,)])
