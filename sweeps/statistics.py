@@ -75,9 +75,8 @@ def with_interval(value: float, n: int, numerator_B: Floats, denominator_B: Floa
     The bootstrap gives the standard error, Student's t the width: on the log scale, where a ratio is nearly symmetric,
     or on the plain one (cut at 0) where a resample is zero. Percentile intervals were measured to cover the truth only
     70 % of the time for three prompts and 86 % for six; these cover it 92 to 94 %. Counts of a few prompts are often
-    equal by chance: resamples without any spread give no interval (see `Estimate`). Nor does a
-    sample of which one resample is undefined (only prompts that count nothing below): to leave those out would make
-    the rest look surer than it is.
+    equal by chance: resamples without any spread give no interval (see `Estimate`). Nor does a sample of which one
+    resample is undefined (only prompts that count nothing below): leaving those out would make the rest look surer.
     """
     defined = np.isfinite(numerator_B).all() and np.isfinite(denominator_B).all() and (denominator_B > 0).all()
     if n < FEWEST or not defined:
