@@ -53,7 +53,9 @@ def test_evaluations_are_told_at_once_and_by_role(capsys):
     for evaluation in (None, row, None):
         screen.order(OrderProgress(step=1, steps=9, loss=1.0, seconds=1.0, evaluation=evaluation))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[1:] == ["step 1/9, loss 1.000, 1 s; held out, on a sample: loss 0.500, right at depths 1 to 4 75.0 - %"]
+    assert lines[1:] == [
+        "step 1/9, loss 1.000, 1 s; held out, on a sample: loss 0.500, right at depths 1 to 4 75.0 - %"
+    ]
 
 
 def test_the_table_has_a_row_a_group_and_both_numbers():
