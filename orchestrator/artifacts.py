@@ -7,7 +7,7 @@ is still to be fetched) or that is another target's is a `NotHereError`, which a
 from collections.abc import Sequence
 
 from orchestrator.absent import ABSENT, NotHereError
-from sweeps.expand import Artifact, Cost
+from sweeps.facts import Artifact, Cost
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, TargetSpec
 from workers import catalog

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.artifacts import artifact_of
 from orchestrator.resolve import resolve_target
 from orchestrator.train_shared import target_spec
-from sweeps.expand import Artifact
+from sweeps.facts import Artifact
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from workers.models.cost_curve import CostCurve, DrafterCost, write_cost_curve

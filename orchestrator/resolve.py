@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, cost_to_measure, made_in, merged
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
-from sweeps.expand import Artifact, Cost, Facts
+from sweeps.facts import Artifact, Cost, Facts
 from sweeps.paths import cut, expanded
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec

@@ -7,7 +7,8 @@ with another drafter foretells other times. Neither changes an output, both chan
 from collections.abc import Iterator
 
 from orchestrator.absent import ABSENT
-from sweeps.expand import Expansion, Facts
+from sweeps.expand import Expansion
+from sweeps.facts import Facts
 
 
 def transfer_notes(expansion: Expansion, facts: Facts) -> Iterator[str]:

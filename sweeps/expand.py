@@ -6,13 +6,13 @@ identity and is listed once; the draft-free cell of every cell is added; what ca
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.facts import Facts
 from sweeps.spec import DecodeSpec, DrafterSpec, SweepSpec
-from sweeps.tables import DrafterKind
 
 NEUTRAL: dict[str, Any] = {
     **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states", "verify_margin")},
@@ -20,49 +20,6 @@ NEUTRAL: dict[str, Any] = {
     "cost": "",
 }
 Point = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
-    """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
-
-    `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
-    where this one is none of them (a transfer, which people are told of).
-    """
-
-    path: str
-    digest: str
-    block_length: int | None
-    budget_max: int | None = None
-    made_on: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """The cost curve that a drafter names. `fault` says why it is none of this target's; empty: it may be used.
-
-    `budget_max` is the largest budget that it knows the cost of; it and the block length are None until it is made.
-    `drafter` (and the digest of its artifact) is the one that was timed ("": none, its time counts as nothing).
-    """
-
-    path: str
-    digest: str
-    block_length: int | None = None
-    budget_max: int | None = None
-    fault: str = ""
-    drafter: str = ""
-    drafter_digest: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What multiplying needs beside the spec; `commands` make the artifact that a (target, drafter) has none of."""
-
-    kinds: Mapping[str, DrafterKind]
-    max_positions: Mapping[str, int]
-    artifacts: Mapping[tuple[str, str], Artifact]
-    costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
-    commands: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sweeps.cell import NO_DRAFTER
-from sweeps.expand import Artifact, Expansion, Facts, LabelledCell, expand
+from sweeps.expand import Expansion, LabelledCell, expand
+from sweeps.facts import Artifact, Facts
 from sweeps.spec import SweepSpec
 from tests.sweep_files import BASE, TABLES, load
 
