@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sweeps.cell import Cell
+from sweeps.paths import expanded
 from sweeps.store import atomic_write
 
 REQUEST_FILE = "request.json"
@@ -54,7 +55,7 @@ def option(field: str) -> str:
 def absolute_name(name: str) -> str:
     """The name of a target or task with the path in it, if there is one here, made absolute."""
     kind, colon, path = name.rpartition(":")
-    here = Path(path).expanduser()
+    here = expanded(path, "path")
     return f"{kind}{colon}{here.absolute()}" if (colon or "/" in path) and here.exists() else name
 
 

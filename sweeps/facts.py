@@ -1,4 +1,4 @@
-"""What multiplying a sweep out must be told of the world: what is on disk for each target and drafter, looked up before.
+"""What multiplying a sweep out must be told of the world: what is on disk for each target and drafter.
 
 `sweeps` reads no checkpoint itself: the orchestrator looks these up, so that `expand` stays a pure function.
 """

@@ -4,6 +4,8 @@ card.
 
 from dataclasses import dataclass
 
+MAX_STEPS = 10_000_000  # some four thousand times the default: more is a slip of the keyboard
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRecipe:
@@ -32,6 +34,8 @@ class OrderRecipe:
         for name in ("steps", "batch", "rise", "max_depth", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"order recipe: {name} is {getattr(self, name)!r}: allowed is a whole number from 1")
+        if self.steps > MAX_STEPS:
+            raise ValueError(f"order recipe: steps is {self.steps!r}: allowed is a whole number up to {MAX_STEPS}")
         for name in ("rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"order recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")

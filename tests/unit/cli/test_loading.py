@@ -185,6 +185,7 @@ def test_a_second_target_is_refused_where_there_can_be_one(spot: Spot, tiny: Pat
             "prompts is 10000000: allowed is a whole number from 2 to 100000",
         ),
         (("train", "order", *TRAIN, "--test-prompts", 10**7), "from 1 to 100000"),
+        (("train", "order", *TRAIN, "--steps", 10**20), "allowed is a whole number up to 10000000"),
         (("train", "order", *TRAIN, "--block-length", 10**7), "from 3 to 1024"),
         (
             ("train", "spiffy", *TRAIN, "--prompts", 10**7),
