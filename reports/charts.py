@@ -211,7 +211,7 @@ def values(chart: Chart, point: Point) -> dict[str, Any]:
     x = int(point.x) if point.x == int(point.x) else point.x
     span = f", {number(point.low, chart.digits)} to {number(point.high, chart.digits)}" if has_interval else ""
     where = f"{chart.x} {x}" if chart.shape != "dots" else chart.y
-    name = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}"
+    name = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}{point.mark}"
     row = {"facet": point.facet, "series": point.series, "x": x, "y": point.y, "low": ends[0], "high": ends[1]}
     return {**row, "name": name}
 

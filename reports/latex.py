@@ -1,8 +1,18 @@
-"""The results as LaTeX tables (booktabs): every special character escaped once, the same columns in every row."""
+"""The results as LaTeX tables (booktabs): every special character escaped once, the same columns in every row.
 
+Numbers carry their intervals and their marks (`reports.marks`): a broken claim, a failed gate, missing
+prompts.
+"""
+
+from reports import marks
 from reports.labels import Labels
-from reports.text import NOT_AVAILABLE, number
+from reports.text import DASH, NOT_AVAILABLE, interval, number
 from sweeps.aggregate import CellResult
+from sweeps.statistics import Estimate
+
+BROKEN, GATE = r"\textsuperscript{$\times$}", r"\textsuperscript{\dag}"
+HEADS = ("$n$", "NFE reduction", "Throughput ratio")
+CAPTION = "NFE reduction: draft-free over own forwards, $n$ prompts; brackets: 95\\,\\% intervals."
 
 ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -30,7 +40,7 @@ def escape(text: str) -> str:
 
 
 def table(setting: str, results: list[CellResult], labels: Labels) -> str:
-    """One table: a row a method and budget; for each task a column of NFE reductions and one of throughput ratios."""
+    """One table: a row a method and budget; for each task columns of prompts, NFE reductions and throughput ratios."""
     tasks = list(dict.fromkeys(labels.task[result.cell_id] for result in results))
     rows: dict[tuple[str, int, int], dict[str, CellResult]] = {}
     for result in results:
@@ -39,26 +49,50 @@ def table(setting: str, results: list[CellResult], labels: Labels) -> str:
             rows.setdefault(key, {})[labels.task[result.cell_id]] = result
     lines = [
         r"\begin{table}",
-        rf"\caption{{{escape(setting)}. NFE: draft-free over own forwards; Thr.: throughput ratio.}}",
-        rf"\begin{{tabular}}{{lr{'rr' * len(tasks)}}}",
+        rf"\caption{{{escape(setting)}. {CAPTION}{legend(results)}}}",
+        rf"\begin{{tabular}}{{lr{'r' * len(HEADS) * len(tasks)}}}",
         r"\toprule",
-        line(["", "", *(rf"\multicolumn{{2}}{{c}}{{{escape(task)}}}" for task in tasks)]),
-        line(["Method", "$D$", *(name for _ in tasks for name in ("NFE", "Thr."))]),
+        line(["", "", *(rf"\multicolumn{{{len(HEADS)}}}{{c}}{{{escape(task)}}}" for task in tasks)]),
+        line(["Method", "$D$", *(name for _ in tasks for name in HEADS)]),
         r"\midrule",
     ]
     seeds = len({seed for _, _, seed in rows}) > 1
     for (method, budget, seed), by_task in rows.items():
-        cells = [text for task in tasks for text in both(by_task.get(task))]
-        lines.append(line([escape(f"{method}, seed {seed}" if seeds else method), str(budget), *cells]))
+        cells = [text for task in tasks for text in numbers(by_task.get(task))]
+        name = escape(f"{method}, seed {seed}" if seeds else method) + cross(*by_task.values())
+        lines.append(line([name, str(budget), *cells]))
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines)
 
 
-def both(result: CellResult | None) -> tuple[str, str]:
-    """NFE reduction and throughput ratio of a cell."""
+def numbers(result: CellResult | None) -> tuple[str, ...]:
+    """Prompts, NFE reduction and throughput ratio of a cell, the last two with their marks and intervals."""
     if result is None:
-        return NOT_AVAILABLE, NOT_AVAILABLE
-    return number(result.nfe_reduction.value), number(result.throughput.ratio.value)
+        return (NOT_AVAILABLE,) * len(HEADS)
+    dagger = GATE if marks.gate(result) else ""
+    timed = shown(result.throughput.ratio, cross(result) + dagger)
+    return marks.partial(result) or str(result.n), shown(result.nfe_reduction, cross(result)), timed
+
+
+def shown(estimate: Estimate, mark: str) -> str:
+    """A number with its mark and interval."""
+    if estimate.value is None:
+        return NOT_AVAILABLE
+    span = interval(estimate).replace(f" {DASH} ", ", ")
+    return f"{number(estimate.value)}{mark}" + (rf" {{\scriptsize [{span}]}}" if span else "")
+
+
+def cross(*results: CellResult) -> str:
+    """The cross of cells of which one is broken."""
+    return BROKEN if marks.broken(*results) else ""
+
+
+def legend(results: list[CellResult]) -> str:
+    """What the marks mean that a table has."""
+    drafting = [result for result in results if not result.cell.is_baseline]
+    used = ((BROKEN, marks.broken(*drafting)), (GATE, marks.gate(*drafting)))
+    meanings = dict(marks.MEANINGS)
+    return "".join(f" {sign}: {meanings[found.strip()]}." for sign, found in used if found)
 
 
 def line(cells: list[str]) -> str:

@@ -49,7 +49,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One mark of a chart: facet, series, place, value and its interval."""
+    """One point of a chart: facet, series, place, value, its interval, and its marks (`reports.marks`)."""
 
     facet: str
     series: str
@@ -57,6 +57,7 @@ class Point:
     y: float
     low: float | None = None
     high: float | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
 """Ratios in words, each with the interval and the prompts it rests on; a ratio below 1 is never called `fewer`."""
 
 from reports.text import count, interval, number
-from sweeps.statistics import FEWEST, Estimate
+from sweeps.statistics import FEWEST, Estimate, more_than_chance
+
+UNCORRECTED = "Intervals are not corrected for the number of comparisons."
 
 
 def span(estimate: Estimate) -> str:
@@ -30,3 +32,8 @@ def fewer(ratio: Estimate, than: str) -> str:
         more = inverted(ratio)
         return f"{number(more.value)} times as many forwards as {than} ({evidence(more)})"
     return f"{shown} times fewer forwards than {than} ({evidence(ratio)})"
+
+
+def chance(hits: int, n: int, *, sides: int = 1) -> str:
+    """`1 of 8 is what chance may give`, where a count of differences is no more than that; empty elsewhere."""
+    return f"{hits:,} of {n:,} is what chance may give" if hits and not more_than_chance(hits, n, sides=sides) else ""

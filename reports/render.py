@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports import charts
+from reports import charts, marks
 from reports.columns import CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, documentation
 from reports.export import encoded
 from reports.frames import Frames, load
@@ -116,6 +116,7 @@ def environment() -> Environment:
     )
     made.filters["svg"] = lambda chart: Markup(charts.svg(chart))  # the one text that is markup
     made.filters["numbers"] = numbers
+    made.filters["marks"] = marks.notes
     made.filters["data_uri"] = data_uri
     return made
 
@@ -130,7 +131,7 @@ def numbers(chart: Chart) -> Table:
         low, high = number(point.low, chart.digits), number(point.high, chart.digits)
         span = DASH if point.low is None or point.high is None else f"{low} {DASH} {high}"
         place = [f"{point.x:g}"] if chart.shape != "dots" else []
-        texts = [point.facet, point.series, *place, number(point.y, chart.digits), span]
+        texts = [point.facet, point.series, *place, number(point.y, chart.digits) + point.mark, span]
         rows.append(tuple(Value(text) for text in texts))
     return Table(caption=f"Numbers: {chart.title}", heads=tuple(heads), groups=(("", tuple(rows)),))
 

@@ -6,6 +6,7 @@ compare them; the table has NFE. Draft-free decoding takes one forward a token b
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from reports import marks
 from reports.labels import Labels
 from reports.model import Chart, Point
 from reports.noise_modes import forwards_a_token, modes
@@ -68,7 +69,9 @@ def token_points(results: list[CellResult], labels: Labels, budgets: bool) -> tu
     for result in (result for result in results if not result.cell.is_baseline):
         for noise in modes(result):
             temperature = result.cell.decode.temperature
-            points += point(panel(result, labels, budgets), noise, temperature, forwards_a_token(result))
+            points += point(
+                panel(result, labels, budgets), noise, temperature, forwards_a_token(result), mark=marks.mark(result)
+            )
     return in_order(points)
 
 
@@ -77,10 +80,11 @@ def agreement_points(results: list[CellResult], labels: Labels, budgets: bool) -
     points: list[Point] = []
     for result in results:
         facet, temperature = panel(result, labels, budgets), result.cell.decode.temperature
+        mark = marks.mark(result)
         for noise in modes(result):
-            points += point(facet, noise, temperature, result.draws.agreement, 100)
+            points += point(facet, noise, temperature, result.draws.agreement, 100, mark)
         if bound_holds_for(result.cell.decode):
-            points += point(facet, BOUND, temperature, result.draws.bound, 100)
+            points += point(facet, BOUND, temperature, result.draws.bound, 100, mark)
     return in_order(points)
 
 
@@ -90,7 +94,7 @@ def quality_points(qualities: Sequence[Quality]) -> tuple[Point, ...]:
     for quality in qualities:
         for level in quality.levels:
             for series, estimate in ((ARGMAX, level.argmax), (CORRECT, level.right)):
-                points += point(quality.name, series, level.temperature, estimate, 100)
+                points += point(quality.name, series, level.temperature, estimate, 100, level.mark)
     return in_order(points)
 
 
@@ -100,12 +104,12 @@ def panel(result: CellResult, labels: Labels, budgets: bool) -> str:
     return f"{labels.task[result.cell_id]}: {labels.method[result.cell_id]}{budget}"
 
 
-def point(facet: str, series: str, x: float, estimate: Estimate, scale: float = 1.0) -> list[Point]:
+def point(facet: str, series: str, x: float, estimate: Estimate, scale: float = 1.0, mark: str = "") -> list[Point]:
     """The mark of an estimate at temperature `x`, where it has a value."""
     if estimate.value is None:
         return []
     low, high = (None if end is None else scale * end for end in (estimate.low, estimate.high))
-    return [Point(facet=facet, series=series, x=x, y=scale * estimate.value, low=low, high=high)]
+    return [Point(facet=facet, series=series, x=x, y=scale * estimate.value, low=low, high=high, mark=mark)]
 
 
 def in_order(points: Iterable[Point]) -> tuple[Point, ...]:

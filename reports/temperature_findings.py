@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from reports.labels import Labels
 from reports.model import Level, Lines
 from reports.noise_modes import Pair
+from reports.phrases import chance
 from reports.temperature_quality import Level as Temperature
 from reports.temperature_quality import Quality
 from reports.text import DASH, count, has_interval, interval, no_interval, number, percent, unsaid
@@ -56,7 +57,8 @@ def cold(pairs: Sequence[Pair]) -> Iterable[Line]:
         judged = [pair for pair in here if pair.judged]
         apart = sum(pair.more or pair.fewer for pair in judged)
         text = f"the noise modes agree within their 95 % intervals in {len(judged) - apart} of "
-        said = [text + f"{count(len(judged), 'comparison')}."] if judged else []
+        doubt = chance(apart, len(judged), sides=2)
+        said = [text + f"{count(len(judged), 'comparison')}{f' (apart: {doubt})' if doubt else ''}."] if judged else []
         yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *open_ones(here), ratios(here)])}"
 
 
@@ -83,7 +85,8 @@ def counted(pairs: Sequence[Pair]) -> str:
     else:
         text = f"independent noise needs more than coupled in {more} of {count(len(pairs), 'comparison')}"
     rest = len(pairs) - more - fewer
-    return f"{text}; in {fewer} it needs fewer, and in {rest} the 95 % interval includes no difference."
+    doubts = "".join(f"; {doubt}" for hits in dict.fromkeys((more, fewer)) if (doubt := chance(hits, len(pairs))))
+    return f"{text}; in {fewer} it needs fewer, and in {rest} the 95 % interval includes no difference{doubts}."
 
 
 def ratios(pairs: Sequence[Pair]) -> str:
@@ -158,10 +161,11 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     held = [result for result in of_it if has_interval(result.draws.agreement)]
     below = [result for result in held if result.draws.below_bound]
     if below:
+        doubt = f" ({text})" if (text := chance(len(below), len(held))) else ""
         told = "; ".join(f"{where(r, labels)}, T = {r.cell.decode.temperature:g}" for r in below[:MOST_NAMED])
         yield (
             "warning",
-            f"Agreement lies wholly below (1-d)/(1+d) in {len(below)} of {count(len(held), 'cell')}: {told}.",
+            f"Agreement lies wholly below (1-d)/(1+d) in {len(below)} of {count(len(held), 'cell')}{doubt}: {told}.",
         )
     elif held:
         text = "The measured agreement of no cell lies wholly below (1-d)/(1+d)"

@@ -6,8 +6,9 @@ Findings and pictures read the same numbers here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from reports import marks
 from reports.labels import Labels
 from reports.noise_modes import modes
 from reports.text import has_interval
@@ -20,12 +21,13 @@ from sweeps.statistics import Estimate, clustered_share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One temperature: `right` answers and `argmax` draws, of `right.n` prompts under each of the noise `modes`."""
+    """One temperature: `right` answers and `argmax` draws, of `right.n` prompts under each noise mode, with marks."""
 
     temperature: float
     right: Estimate
     argmax: Estimate
     modes: tuple[str, ...]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,8 @@ def levels(free: Sequence[CellResult], rows: Mapping[str, CellRows]) -> tuple[Le
                 by_prompt.setdefault(index, []).append(row)
         drawn = dict.fromkeys(result.cell.decode.noise for result in here) if temperature > 0 else {}
         estimates = right(by_prompt.values()), argmax(by_prompt.values())
-        made.append(Level(temperature=temperature, right=estimates[0], argmax=estimates[1], modes=tuple(drawn)))
+        level = Level(temperature=temperature, right=estimates[0], argmax=estimates[1], modes=tuple(drawn))
+        made.append(replace(level, mark=marks.mark(*here)))
     return tuple(made)
 
 

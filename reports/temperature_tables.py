@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from reports import marks
 from reports.labels import Labels
 from reports.model import Head, Table, Value
 from reports.noise_modes import Pair, forwards_a_token
@@ -48,8 +49,9 @@ def comparison(title: str, compared: list[Pair], labels: Labels) -> Table:
         cell_id, cell = pair.coupled.cell_id, pair.coupled.cell
         word = "more" if pair.more else "fewer" if pair.fewer else "the same, within the interval"
         word = word if pair.judged else no_interval([pair.ratio])
-        texts = (labels.method[cell_id], labels.budget(cell), f"{pair.temperature:g}", str(pair.ratio.n))
-        values = (*(Value(text) for text in texts), shown(pair.ratio, 3), Value(word))
+        texts = (labels.budget(cell), f"{pair.temperature:g}", str(pair.ratio.n))
+        named = marks.method(labels, pair.coupled, pair.independent)
+        values = (named, *(Value(text) for text in texts), shown(pair.ratio, 3), Value(word))
         by_task.setdefault(labels.task[cell_id], []).append(values)
     groups = tuple((task, tuple(rows)) for task, rows in by_task.items())
     return Table(caption=f"Independent over coupled noise: {title}", heads=COMPARISON, groups=groups)
@@ -75,11 +77,11 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     flagged = draws.below_bound and bound_holds_for(cell.decode)
     agreement = shown(draws.agreement, 1, 100)
     return (
-        Value(labels.method[result.cell_id]),
+        marks.method(labels, result, counted=True),
         Value(labels.budget(cell)),
         Value(cell.decode.noise if cell.decode.temperature > 0 else "none drawn"),
         Value(f"{cell.decode.temperature:g}"),
-        Value(str(result.n)),
+        marks.prompts(result),
         shown(result.nfe, 1),
         shown(forwards_a_token(result), 3),
         shown(result.accepted_per_round, 2),
@@ -88,7 +90,7 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         shown(draws.bound, 1, 100),
         shown(draws.argmax, 1, 100),
         shown(result.correct, 1, 100),
-        Value(result.claim),
+        marks.claim(result),
     )
 
 

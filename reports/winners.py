@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from reports.contests import forwards_ratio
 from reports.frames import Frames
 from reports.labels import Labels
+from reports.marks import is_broken
 from sweeps.aggregate import CellResult
 
 
 def competes(result: CellResult) -> bool:
     """Whether a cell is a method whose numbers may be held against others'."""
     is_method = not (result.cell.is_baseline or result.cell.drafter.oracle)
-    return is_method and result.claim_holds is not False and not result.alarms
+    return is_method and not is_broken(result)
 
 
 def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResult]]:

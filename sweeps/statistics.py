@@ -18,6 +18,7 @@ RESAMPLES = 2000
 BOOTSTRAP_SEED = 20261
 CHUNK = 4_000_000
 EXACT_DEGREES = 200
+CHANCE = 0.05  # probability of a count of differences where there is none, up to which the count shows something
 FEWEST = 3  # prompts for an interval of a mean or a ratio
 ALIKE = 30  # prompts from which on no spread at all is evidence: at 95 % no more than one in ten differs then
 ROUNDING = 1e-12
@@ -177,3 +178,19 @@ def clustered_share(hits: Sequence[int] | Counts, trials: Sequence[int] | Counts
     effective = min(share * (1 - share) / variance, float(total)) if variance > 0 else float(prompts)
     low, high = wilson_ends(share, effective, student_t_quantile((1 + LEVEL) / 2, prompts - 1))
     return Estimate(value=share, low=low, high=high, n=prompts)
+
+
+def more_than_chance(hits: int, n: int, *, sides: int = 1) -> bool:
+    """Whether `hits` of `n` comparisons that differ beyond their intervals are more than chance alone explains.
+
+    Without any difference each interval leaves 1 out on a given side with probability (1 - LEVEL) / 2, on either
+    (`sides` 2) twice as often; chance explains a count whose binomial tail is above `CHANCE`. Comparisons count as
+    independent; those that share prompts or cells are not wholly so, and chance may then give somewhat more.
+    """
+    assert 0 <= hits <= n, "a count of differences among the comparisons"
+    p = sides * (1 - LEVEL) / 2
+    logs = (
+        math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(p) + (n - k) * math.log1p(-p)
+        for k in range(hits, n + 1)
+    )
+    return math.fsum(map(math.exp, logs)) <= CHANCE + ROUNDING

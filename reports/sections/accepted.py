@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Chart, Group, Head, Part, Point, SectionInfo, Table, Value
@@ -16,7 +17,7 @@ HEADS = (
     Head(name="Method", number=False),
     Head(name="D", meaning="budget"),
     Head(name="Accepted", unit="states/round", meaning="draft states on the walk, mean over rounds"),
-    Head(name="Tokens per forward", meaning="generated tokens over forwards: accepted plus the one that was known"),
+    Head(name="Tokens per forward", meaning="generated tokens over forwards"),
     Head(name="Drafted", unit="states/round", meaning="draft states verified, mean over rounds"),
     Head(name="None accepted", unit="% of rounds"),
     Head(name="Most", unit="states", meaning="longest walk"),
@@ -38,8 +39,9 @@ def info(frames: Frames) -> SectionInfo | None:
     more = len(settings) - MOST_SETTINGS
     cuts = (f"{count(more, 'more setting')}; their means are in report-data/cells.csv",) if more > 0 else ()
     lead = (
-        "A round is one target forward. It commits the position known from the forward before and every draft state on "
-        "the walk, so tokens per forward are accepted states plus one."
+        "A round is one target forward, and one more for each verdict that is made again. It commits the position "
+        "known from the forward before and every draft state on the walk: where no verdict is made again, tokens per "
+        f"forward are accepted states plus one. {marks.LEAD}"
     )
     return SectionInfo(key="accepted", title="Accepted in a round", lead=lead, groups=groups, cuts=cuts)
 
@@ -68,15 +70,23 @@ def parts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Part
 def points(results: list[CellResult], labels: Labels) -> list[Point]:
     """Shares of rounds for each budget and method; walks longer than the picture's last place are pooled there."""
     pooled: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
+    cells: dict[tuple[int, str], list[CellResult]] = defaultdict(list)
     for result in results:
+        key = result.cell.drafter.budget, labels.method[result.cell_id]
+        cells[key].append(result)
         for accepted, rounds in enumerate(result.accepted_histogram):
-            key = result.cell.drafter.budget, labels.method[result.cell_id]
             pooled[key][min(accepted, MOST_ACCEPTED)] += rounds
     made = []
     for (budget, method), rounds_by_accepted in sorted(pooled.items()):
         total = sum(rounds_by_accepted.values())
         made += [
-            Point(facet=f"D = {budget}", series=method, x=accepted, y=100 * rounds_by_accepted[accepted] / total)
+            Point(
+                facet=f"D = {budget}",
+                series=method,
+                x=accepted,
+                y=100 * rounds_by_accepted[accepted] / total,
+                mark=marks.mark(*cells[budget, method]),
+            )
             for accepted in range(max(rounds_by_accepted) + 1)
         ]
     return made
@@ -88,7 +98,7 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     accepted, tokens = result.accepted_per_round, result.tokens_per_forward
     return (
         Value(labels.task[result.cell_id]),
-        Value(labels.method[result.cell_id]),
+        marks.method(labels, result),
         Value(labels.budget(result.cell)),
         Value(number(accepted.value), interval(accepted)),
         Value(number(tokens.value), interval(tokens)),

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
@@ -43,7 +43,7 @@ def info(frames: Frames) -> SectionInfo | None:
     lead = (
         "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts. "
         "Ranges are 95 % intervals over the prompts of these tasks: they say nothing of other tasks. "
-        "\u2717: a claim of identity did not hold on one of the tasks. \u2020: a timing in the mean failed a gate."
+        f"{marks.LEAD} \u2020: a timing in the mean failed a gate. Both: on one of the tasks."
     )
     return SectionInfo(key="across", title="Across tasks", lead=lead, groups=tuple(groups))
 
@@ -55,31 +55,20 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
         if not result.cell.is_baseline:
             by_method[labels.method[result.cell_id], result.cell.drafter.budget].append(result)
     rows = []
-    for (method, budget), cells in by_method.items():
+    for (_, budget), cells in by_method.items():
         reductions = by_task(cells, labels, lambda cell: cell.nfe_reduction)
         ratios = by_task(cells, labels, lambda cell: cell.throughput.ratio)
         reduced, timed = both_means(reductions, tasks), both_means(ratios, tasks)
         if any(mean.value is not None for mean in (*reduced, *timed)):
-            broken = any(cell.claim_holds is False for cell in cells)
-            doubtful = any(cell.throughput.doubts for cell in cells)
-            texts = [
-                Value(f"{method} \u2717", flag="alarm") if broken else Value(method),
-                Value(str(budget)),
-                Value(str(len(reductions))),
-            ]
-            rows.append((*texts, *map(shown, reduced), *(doubted(mean, doubtful) for mean in timed)))
+            texts = [marks.method(labels, *cells), Value(str(budget)), Value(str(len(reductions)))]
+            times = (shown(mean) if mean.value is None else marks.doubted(shown(mean), *cells) for mean in timed)
+            rows.append((*texts, *map(shown, reduced), *times))
     return rows
 
 
 def shown(mean: Estimate) -> Value:
     """A mean with its interval."""
     return Value(number(mean.value), interval(mean))
-
-
-def doubted(mean: Estimate, doubtful: bool) -> Value:
-    """A mean of throughput ratios, marked when one of them failed a gate."""
-    value = shown(mean)
-    return replace(value, text=f"{value.text} \u2020", flag="warning") if doubtful and mean.value is not None else value
 
 
 def by_task(cells: list[CellResult], labels: Labels, read: Callable[[CellResult], Estimate]) -> list[Estimate]:

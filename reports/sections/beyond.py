@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Literal
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, Level, Lines, SectionInfo, Table, Value
+from reports.phrases import UNCORRECTED, chance
 from reports.text import (
     NOT_AVAILABLE,
     TIMES,
@@ -25,10 +27,10 @@ from reports.text import (
 )
 from sweeps.claims import claim_of
 from sweeps.pairs import Pair, pairs_of
-from sweeps.statistics import Estimate
+from sweeps.statistics import Estimate, more_than_chance
 
 MOST_ROWS = 400
-ARROW = "\u2192"
+ARROW, BETTER, WORSE = "\u2192", "\u25b2", "\u25bc"
 MARGIN = "verify_margin"
 OPEN: Literal["no interval"] = "no interval"
 Side = Literal["better", "worse", "no difference", "no interval", ""]
@@ -85,10 +87,11 @@ def info(frames: Frames) -> SectionInfo | None:
         key="beyond",
         title="Options, one at a time",
         lead="Each pair of cells is equal but for one option. Ratios above 1 speak for the option; ranges are 95 % "
-        "intervals over the same prompts; a difference counts only where 1 is outside (\u2713 better, \u2717 worse), "
-        "and where there is no range nothing is said. A verify margin is for identity: forwards are its price. "
-        "State merging, cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate and "
-        "does not count.",
+        f"intervals over the same prompts; a difference counts only where 1 is outside ({BETTER} better, {WORSE} worse)"
+        ", and where there is no range nothing is said. A verify margin is for identity: forwards are its price. "
+        f"{UNCORRECTED} So a verdict needs more differences than chance may give (1 in up to 2 comparisons, 2 in up to "
+        "14). State merging, cost-aware budget and verify margin are not in the paper. \u2020: a timing failed a gate "
+        f"and does not count. {marks.LEAD}",
         groups=tuple(groups),
         findings=tuple(text for _, text in verdicts),
         cuts=(f"{count(more, 'more pair')}: their cells are in report-data/cells.csv",) if more > 0 else (),
@@ -102,6 +105,10 @@ def lines_of(pairs: list[Pair]) -> list[tuple[Level, str]]:
         lines = identity_lines(pairs)
     else:
         lines = [verdict(f"{what}, forwards", "fewer", "more", [pair.nfe_ratio for pair in pairs])]
+        if crossed := sum(marks.is_broken(pair.with_it) or marks.is_broken(pair.plain) for pair in pairs):
+            lines.append(
+                ("warning", f"{what}: {crossed} of {count(len(pairs), 'pair')} with a cell marked {marks.BROKEN}.")
+            )
     timed = [pair for pair in pairs if pair.throughput_ratio.value is not None]
     sound = [pair for pair in timed if not pair.doubts]
     if sound:
@@ -153,11 +160,13 @@ def verdict(name: str, good: str, bad: str, ratios: Sequence[Estimate]) -> tuple
         why = f"{no_interval(bare)}: nothing can be said" if bare else "nothing was compared"
         return "note", f"{name}: {why} ({count(len(bare), 'comparison')}{mean})."
     better, worse = sides.count("better"), sides.count("worse")
-    level: Level = "good" if better and not worse else "warning" if worse and not better else "note"
+    helps, costs = more_than_chance(better, len(sides)), more_than_chance(worse, len(sides))
+    level: Level = "good" if helps and not costs else "warning" if costs and not helps else "note"
     says = {"good": "helps", "warning": "costs", "note": "helps here and costs there"}[level]
-    if not better and not worse:
+    if not helps and not costs:
         says = "no difference that these prompts can show"
     numbers = f"{good} in {better}, {bad} in {worse} of {count(len(sides), 'comparison')}"
+    numbers += "".join(f"; {text}" for hits in dict.fromkeys((better, worse)) if (text := chance(hits, len(sides))))
     apart = f" {unsaid(bare, 'more comparison')}" if bare else ""
     return level, f"{name}: {says} ({numbers}{mean}).{apart}"
 
@@ -178,8 +187,8 @@ def named(pair: Pair, labels: Labels) -> tuple[Value, ...]:
     own, plain = pair.with_it, pair.plain
     return (
         Value(labels.task[own.cell_id]),
-        Value(labels.method[own.cell_id]),
-        Value(labels.method[plain.cell_id]),
+        marks.method(labels, own),
+        marks.method(labels, plain),
         Value(labels.budget(own.cell)),
     )
 
@@ -200,7 +209,9 @@ def identical(pair: Pair) -> Value:
     """Prompts equal to draft-free; with independent noise none need be, and nothing is counted."""
     if not claim_of(pair.with_it.cell).promises_identity:
         return Value("not promised")
-    return Value(f"{pair.identical_plain}/{pair.compared} {ARROW} {pair.identical_with_it}/{pair.compared}")
+    sides = pair.identical_plain, pair.identical_with_it
+    plain, own = (f"{n}/{pair.compared}{f' {marks.BROKEN}' if n < pair.compared else ''}" for n in sides)
+    return Value(f"{plain} {ARROW} {own}", flag="alarm" if min(sides) < pair.compared else "")
 
 
 def counts_row(pair: Pair, labels: Labels) -> tuple[Value, ...]:
@@ -221,7 +232,7 @@ def ratio(estimate: Estimate, *, doubtful: bool = False) -> Value:
     if doubtful and estimate.value is not None:
         return Value(f"{text} \u2020", interval(estimate), flag="warning")
     if side == "better":
-        return Value(f"{text} \u2713", interval(estimate), flag="good")
+        return Value(f"{text} {BETTER}", interval(estimate), flag="good")
     if side == "worse":
-        return Value(f"{text} \u2717", interval(estimate), flag="warning")
+        return Value(f"{text} {WORSE}", interval(estimate), flag="warning")
     return Value(text, interval(estimate))

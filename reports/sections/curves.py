@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Chart, Group, Point, SectionInfo
@@ -10,10 +11,11 @@ from sweeps.aggregate import CellResult
 from sweeps.statistics import Estimate
 
 MOST_SETTINGS = 8
+TIMED = "Throughput ratio over draft-free"
 MEASURES: tuple[tuple[str, str, Callable[[CellResult], Estimate], float | None], ...] = (
     ("Forwards a prompt (NFE)", "NFE", lambda result: result.nfe, None),
     ("NFE reduction over draft-free", f"NFE reduction ({TIMES})", lambda result: result.nfe_reduction, 1.0),
-    ("Throughput ratio over draft-free", f"throughput ratio ({TIMES})", lambda result: result.throughput.ratio, 1.0),
+    (TIMED, f"throughput ratio ({TIMES})", lambda result: result.throughput.ratio, 1.0),
 )
 
 
@@ -36,7 +38,8 @@ def info(frames: Frames) -> SectionInfo | None:
     return SectionInfo(
         key="budget",
         title="Against the budget",
-        lead="Whiskers are 95 % intervals over prompts. Every picture is followed by its numbers.",
+        lead="Whiskers are 95 % intervals over prompts. Every picture is followed by its numbers, and "
+        "names below itself what cannot be relied on.",
         groups=tuple(groups),
         cuts=cuts,
     )
@@ -53,7 +56,9 @@ def charts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Cha
     budgets = {result.cell.drafter.budget for result in results if not result.cell.is_baseline}
     made = []
     for title, axis, read, baseline in MEASURES:
-        points = tuple(point for result in results if (point := point_of(result, read(result), labels)) is not None)
+        timed = title == TIMED
+        found = (point_of(result, read(result), labels, timed=timed) for result in results)
+        points = tuple(point for point in found if point is not None)
         if points:
             chart = Chart(
                 title=f"{title}: {setting}",
@@ -68,7 +73,7 @@ def charts(setting: str, results: list[CellResult], labels: Labels) -> tuple[Cha
     return tuple(made)
 
 
-def point_of(result: CellResult, estimate: Estimate, labels: Labels) -> Point | None:
+def point_of(result: CellResult, estimate: Estimate, labels: Labels, *, timed: bool) -> Point | None:
     """The mark of one cell; the draft-free cell is the rule, not a mark."""
     if result.cell.is_baseline or estimate.value is None:
         return None
@@ -80,4 +85,5 @@ def point_of(result: CellResult, estimate: Estimate, labels: Labels) -> Point | 
         y=estimate.value,
         low=estimate.low,
         high=estimate.high,
+        mark=marks.mark(result, timed=timed),
     )

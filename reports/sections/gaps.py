@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
@@ -46,7 +47,8 @@ def incomplete(frames: Frames, labels: Labels) -> Table | None:
     )
     rows = tuple(
         (
-            *(Value(names[result.cell_id]) for names in (labels.setting, labels.task, labels.method)),
+            *(Value(names[result.cell_id]) for names in (labels.setting, labels.task)),
+            marks.method(labels, result, counted=True),
             *(Value(text) for text in (labels.budget(result.cell), str(result.n_expected), str(result.n))),
             Value(str(result.n_failed), flag="alarm" if result.n_failed else ""),
             Value(str(result.n_missing), flag="warning" if result.n_missing else ""),
@@ -67,13 +69,15 @@ def failures(frames: Frames, labels: Labels) -> Table | None:
     """Failures grouped by reason, the most frequent first."""
     counted: Counter[tuple[str, str, str, str]] = Counter()
     where: dict[tuple[str, str, str, str], str] = {}
+    own = {result.cell_id: result for result in frames.results}
     cells = [(result.cell_id, result.cell_id) for result in frames.results]
     cells += [(study.cell_id, study.cell.baseline().cell_id) for study in frames.studies]  # shown as the draft-free one
     for cell_id, shown in cells:
         for (kind, _), failure in frames.rows.get(cell_id, NO_ROWS).failures.items():
             reason = (kind, failure.kind, visible(failure.type, 80), visible(failure.message))
             counted[reason] += 1
-            names = labels.setting[shown], labels.task[shown], labels.method[shown]
+            name = marks.method(labels, own[shown], counted=True).text
+            names = labels.setting[shown], labels.task[shown], name
             where.setdefault(reason, f"{', '.join(names)}, prompt {visible(failure.prompt_id, 60)}")
     rows = tuple(
         (Value(str(n)), *(Value(text) for text in reason), Value(where[reason]))

@@ -1,10 +1,10 @@
 """The paper's table: method by task for each setting; forwards and throughput always in columns of their own."""
 
-from dataclasses import replace
-
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
+from reports.phrases import UNCORRECTED
 from reports.text import DASH, TIMES, count, interval, number, percent, significant
 from reports.winners import nfe_winners, throughput_winners
 from sweeps.aggregate import CellResult
@@ -57,8 +57,10 @@ def info(frames: Frames) -> SectionInfo:
         title="Results",
         lead="NFE counts target forwards; it is not a time. Ranges are 95 % intervals over prompts; means and ratios "
         f"have none from fewer than {FEWEST} prompts, nor where fewer than {ALIKE} all agree. Bold: better than "
-        "every rival at the same budget, beyond its interval. A throughput ratio is of runs side by side, not "
-        "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality)."
+        f"every rival at the same budget, beyond its interval; methods with equal counts tie: none is bold. "
+        f"{UNCORRECTED} A throughput ratio is of runs side by side, not "
+        "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality). "
+        + marks.LEAD
         + (NOT_PROMISED if unpromised else "")
         + (BOUNDS if any(result.cell.drafter.oracle for result in frames.results) else ""),
         groups=tuple(groups),
@@ -88,18 +90,17 @@ def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], see
     """The row of one cell."""
     cell, rate = result.cell, result.throughput.tokens_per_s
     own = cell.is_baseline
-    complete = result.n == result.n_expected
     values = (
-        Value(labels.method[result.cell_id]),
+        marks.method(labels, result, counted=True),
         *((Value(str(cell.seed)),) if seeds else ()),
         Value(labels.budget(cell)),
-        Value(f"{result.n}" if complete else f"{result.n} of {result.n_expected}", flag="" if complete else "warning"),
+        marks.prompts(result),
         measured(result.nfe, digits=1),
         Value(DASH) if own else measured(result.nfe_reduction, best=result.cell_id in best[0]),
-        doubted(measured(rate, digits=significant(rate.value)), result),
+        marks.doubted(measured(rate, digits=significant(rate.value)), result),
         Value(DASH) if own else throughput(result, best=result.cell_id in best[1]),
         Value(percent(result.correct.value).removesuffix(" %"), interval(result.correct, 1, 100)),
-        Value(result.claim),
+        marks.claim(result),
         identical(result),
     )
     return values
@@ -112,14 +113,7 @@ def measured(estimate: Estimate, digits: int = 2, *, best: bool = False) -> Valu
 
 def throughput(result: CellResult, *, best: bool) -> Value:
     """The throughput ratio, marked where its timing failed a gate."""
-    return doubted(measured(result.throughput.ratio, best=best), result)
-
-
-def doubted(value: Value, result: CellResult) -> Value:
-    """A timed number, marked where the timing failed a gate."""
-    if not result.throughput.doubts or result.throughput.tokens_per_s.value is None:
-        return value
-    return replace(value, text=f"{value.text} †", flag="warning")
+    return marks.doubted(measured(result.throughput.ratio, best=best), result)
 
 
 def identical(result: CellResult) -> Value:

@@ -1,5 +1,6 @@
 """Every claim of identity, checked: how many generations equal draft-free ones, and each one that does not."""
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, Part, SectionInfo, Table, Value
@@ -60,7 +61,7 @@ def info(frames: Frames) -> SectionInfo:
             (
                 Value(result.cell_id),
                 Value(labels.task[result.cell_id]),
-                Value(labels.method[result.cell_id]),
+                marks.method(labels, result),
                 Value(alarm.kind, flag="alarm"),
                 Value(visible(alarm.message)),
             )
@@ -73,7 +74,8 @@ def info(frames: Frames) -> SectionInfo:
     lead = (
         f"{count(compared, 'generation')} of {count(len(promised), 'cell')} that promise identity were compared with "
         f"draft-free ones token by token; {count(len(pairs), 'differs', 'differ')}. A near-tie has a margin that "
-        f"rounding in a batch of another shape can flip (log-odds up to: {limits}); anything else is a BUG."
+        f"rounding in a batch of another shape can flip (log-odds up to: {limits}; below T = 1 that over T, as the "
+        f"scores are); anything else is a BUG. {marks.LEAD}"
     )
     groups = (Group(title="", parts=tuple(parts)),) if parts else ()
     cuts = ("all mismatches are in report-data/prompts.csv (column verdict)",) if len(pairs) > MOST_ROWS else ()
@@ -88,7 +90,7 @@ def rate(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         Value(labels.setting[cell_id]),
         Value(result.cell.target.dtype),
         Value(labels.task[cell_id]),
-        Value(labels.method[cell_id]),
+        marks.method(labels, result),
         Value(labels.budget(result.cell)),
         Value(str(identity.n_checked)),
         Value(str(identity.n_identical)),
@@ -106,7 +108,7 @@ def row(result: CellResult, mismatch: Mismatch, labels: Labels) -> tuple[Value, 
     return (
         Value(labels.setting[cell_id]),
         Value(labels.task[cell_id]),
-        Value(labels.method[cell_id]),
+        marks.method(labels, result),
         Value(labels.budget(result.cell)),
         Value(visible(mismatch.prompt_id, 60)),
         Value(str(mismatch.step)),

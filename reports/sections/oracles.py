@@ -7,15 +7,15 @@ against the token oracle, both paired by prompt. The bound itself is checked: it
 from collections.abc import Iterable
 from dataclasses import replace
 
+from reports import marks
 from reports.contests import JOINT, Contest, contests, duel, forwards_ratio, verdict
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
-from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value, notes_of
-from reports.phrases import span
-from reports.text import TIMES, count, has_interval, interval, no_interval, number, percent, unsaid
+from reports.model import Chart, Group, Head, Lines, Part, Point, SectionInfo, Table, Value, notes_of
+from reports.oracle_findings import bound_lines, duel_lines
+from reports.phrases import UNCORRECTED
+from reports.text import TIMES, count, has_interval, interval, no_interval, number, percent
 from sweeps.aggregate import CellResult
-from sweeps.bound import least_forwards
-from sweeps.merge import NO_ROWS
 from sweeps.statistics import Estimate
 
 MOST_SETTINGS = 8
@@ -49,7 +49,8 @@ LEAD = (
     "An oracle was told the target's real future, recorded draft-free for the same prompt, seed and temperature: its "
     "numbers are bounds, not methods. The position oracle drafts the true next positions with stale tokens and stops "
     "at the first wrong one; the token oracle goes by stale confidence and fills in the true tokens; the joint oracle "
-    "knows both. A method's share of the joint bound is its NFE reduction over the joint oracle's at the same budget."
+    "knows both. A method's share of the joint bound is its NFE reduction over the joint oracle's at the same budget. "
+    f"{UNCORRECTED} {marks.LEAD}"
 )
 
 
@@ -119,11 +120,11 @@ def table(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels
 
 def row(result: CellResult, contest: Contest, frames: Frames, labels: Labels) -> tuple[Value, ...]:
     """One cell beside the joint bound."""
-    method, part = labels.method[result.cell_id], share(result, contest, frames)
+    part = share(result, contest, frames)
     return (
-        Value(f"{method} ✗", flag="alarm") if result.claim_holds is False else Value(method),
+        marks.method(labels, result, counted=True),
         Value(str(contest.budget)),
-        Value(str(result.n)),
+        marks.prompts(result),
         Value(number(result.nfe.value, 1), interval(result.nfe, 1)),
         Value(number(result.nfe_reduction.value), interval(result.nfe_reduction)),
         Value("100.0")
@@ -139,7 +140,15 @@ def points_of(contest: Contest, frames: Frames, labels: Labels) -> Iterable[Poin
         if part.value is not None and result is not contest.oracle(JOINT):
             low, high = (None if end is None else 100 * end for end in (part.low, part.high))
             method = labels.method[result.cell_id]
-            yield Point(facet=contest.task, series=method, x=contest.budget, y=100 * part.value, low=low, high=high)
+            yield Point(
+                facet=contest.task,
+                series=method,
+                x=contest.budget,
+                y=100 * part.value,
+                low=low,
+                high=high,
+                mark=marks.mark(result),
+            )
 
 
 def share(result: CellResult, contest: Contest, frames: Frames) -> Estimate:
@@ -162,75 +171,10 @@ def duel_row(contest: Contest, frames: Frames) -> tuple[Value, ...] | None:
         Value(contest.task),
         Value(str(contest.budget)),
         Value(str(ratio.n)),
-        *(Value(number(r.nfe_reduction.value), interval(r.nfe_reduction)) for r in (position, token)),
+        *(Value(number(r.nfe_reduction.value) + marks.mark(r), interval(r.nfe_reduction)) for r in (position, token)),
         Value(number(ratio.value), interval(ratio)),
         Value(WINNER[verdict(ratio)] if has_interval(ratio) else no_interval([ratio])),
     )
-
-
-def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:
-    """Which oracle needs fewer forwards on this target, at the largest budget and over all of them."""
-    held = [contest for contest in own if duel(contest)]
-    if not held:
-        return []
-    budget = max(contest.budget for contest in held)
-    ratio = forwards_ratio(frames, [pair for contest in held if contest.budget == budget for pair in duel(contest)])
-    if ratio.value is None:
-        return []
-    level = "95 %: " if interval(ratio) else ""
-    evidence = f"D = {budget}, {count(ratio.n, 'prompt')}, all tasks; {level}{span(ratio)}"
-    who = verdict(ratio)
-    if not has_interval(ratio):
-        text = (
-            "Nothing can be said of which oracle needs fewer forwards: NFE ratio token over position "
-            f"{number(ratio.value)} ({evidence})."
-        )
-    elif who > 0:
-        text = (
-            f"The position oracle needs {number(ratio.value)} times fewer forwards than the token oracle ({evidence}): "
-            "on this target the commit order is what should be predicted."
-        )
-    elif who < 0:
-        text = (
-            "The position oracle does not need fewer forwards: the token oracle needs "
-            f"{number(1 / ratio.value)} times fewer (NFE ratio token over position {number(ratio.value)}; {evidence}): "
-            "on this target the tokens are what should be predicted."
-        )
-    else:
-        text = (
-            "It is not beyond doubt that the position oracle needs fewer forwards than the token oracle: NFE ratio "
-            f"token over position {number(ratio.value)} ({evidence})."
-        )
-    each = [forwards_ratio(frames, duel(contest)) for contest in held]
-    judged, bare = [one for one in each if has_interval(one)], [one for one in each if not has_interval(one)]
-    ahead = sum(verdict(one) == 1 for one in judged)
-    said = [f"By task and budget the position oracle is ahead beyond its interval in {ahead} of {len(judged)}."]
-    return [("note", " ".join([text, *(said if judged else []), *([unsaid(bare, "duel")] if bare else [])]))]
-
-
-def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:
-    """Whether the joint oracle takes the rounds that arithmetic says, and nobody fewer."""
-    gaps: dict[bool, list[int]] = {True: [], False: []}  # beyond the least possible: the joint oracle's, the others'
-    for contest in own:
-        for result in contest.results:
-            for row in frames.rows.get(result.cell_id, NO_ROWS).generations.values():
-                lengths = row.prompt_tokens, row.tokens_generated, result.cell.decode.block_length
-                gap = row.counters.rounds - least_forwards(*lengths, contest.budget)
-                gaps[result.cell.drafter.kind == JOINT].append(gap)
-    joint, below = gaps[True], sum(gap < 0 for gap in (*gaps[True], *gaps[False]))
-    if below:
-        generations = count(below, "generation")
-        return [("alarm", f"{generations} took fewer forwards than their budget allows: a count is wrong.")]
-    if not joint:
-        return []
-    rule = "1 + (n - 1) / (D + 1) forwards, rounded up, for a block of n positions"
-    if off := sum(gap > 0 for gap in joint):
-        text = (
-            f"In {off} of {count(len(joint), 'generation')} the joint oracle took more than the least possible forwards"
-        )
-        return [("warning", f"{text} ({rule}): the run left the recorded trajectory there (see Identity).")]
-    text = f"In all {count(len(joint), 'generation')} the joint oracle took the least possible forwards"
-    return [("good", f"{text} ({rule}); no drafter took fewer.")]
 
 
 def paper() -> Table:

@@ -4,9 +4,11 @@ The shape of Figure 2 of arXiv 2610.22543: shares against the commit's index in 
 the look-ahead. The paper's own numbers stand beside ours under their name.
 """
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value, notes_of
+from reports.phrases import UNCORRECTED
 from reports.text import count, interval, no_interval, number, percent, visible
 from sweeps.order_study import OrderStudy, StudyShares
 from sweeps.statistics import Estimate
@@ -27,7 +29,8 @@ LEAD = (
     "the k true commits in between being filled in: is the token its argmax (above T = 0 also: its draw), is the "
     "position the one it is surest of, does the order model name that position? Everything is measured on draft-free "
     "trajectories. Commits that leave no choice, because one position is open, are in no share. Commits of one prompt "
-    "depend on each other: intervals (95 %) take prompts as units, each counted once where they do not differ at all."
+    "depend on each other: intervals (95 %) take prompts as units, each counted once where they do not differ at all. "
+    f"{UNCORRECTED}"
 )
 SHARE_HEADS = (
     Head(name="k", meaning="look-ahead: commits between the stale state and the one asked for"),
@@ -97,12 +100,12 @@ def parts(setting: str, studies: list[OrderStudy], labels: Labels) -> tuple[Part
         Table(
             caption=f"Shares by look-ahead: {setting}",
             heads=SHARE_HEADS,
-            groups=tuple((names[s.cell_id], tuple(share_row(shares) for shares in s.ahead())) for s in done),
+            groups=tuple((marked(s, names[s.cell_id]), tuple(share_row(shares) for shares in s.ahead())) for s in done),
         ),
         Table(
             caption=f"Token among the stale top t: {setting}",
             heads=TOP_HEADS,
-            groups=tuple((names[s.cell_id], tuple(top_row(shares) for shares in s.ahead())) for s in done),
+            groups=tuple((marked(s, names[s.cell_id]), tuple(top_row(shares) for shares in s.ahead())) for s in done),
         ),
     )
     return (said, *(chart for chart in pictures if chart.points), *tables)
@@ -115,6 +118,12 @@ def names_of(studies: list[OrderStudy], labels: Labels) -> list[str]:
         f"{task}, model {study.cell.drafter.digest[:8]}" if tasks.count(task) > 1 else task
         for task, study in zip(tasks, studies, strict=True)
     ]
+
+
+def marked(study: OrderStudy, name: str) -> str:
+    """The name of a study with the marks of its cell."""
+    few = f" ({study.n}{marks.OF}{study.n_expected})" if study.n != study.n_expected else ""
+    return f"{name}{f' {marks.BROKEN}' if study.alarms else ''}{few}"
 
 
 def findings(study: OrderStudy, name: str) -> list[tuple[Level, str]]:
@@ -206,6 +215,7 @@ def points(study: OrderStudy, names: dict[str, str], shares: StudyShares, x: int
             y=100 * estimate.value,
             low=None if estimate.low is None else 100 * estimate.low,
             high=None if estimate.high is None else 100 * estimate.high,
+            mark=marked(study, ""),
         )
         for series, estimate in estimates.items()
         if estimate.value is not None

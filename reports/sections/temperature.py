@@ -6,10 +6,12 @@ temperature and noise; at T = 0 nothing is drawn, so the greedy cells stand in e
 
 from collections.abc import Iterable
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Part, SectionInfo, notes_of
 from reports.noise_modes import pairs
+from reports.phrases import UNCORRECTED
 from reports.temperature_charts import charts
 from reports.temperature_findings import PAPER, findings
 from reports.temperature_quality import qualities
@@ -26,7 +28,8 @@ LEAD = (
     "variation between stale and fresh distribution there. Draft-free, the stale distribution is one commit old; with "
     "drafts it is as old as the walk has come in its round, so d of different methods is not of one age. The bound is "
     "for positions chosen without looking at the noise (confidence top1), and for trees that do not weigh drawn "
-    "scores; SPOT's do, so there it is a close guide."
+    "scores; SPOT's do, so there it is a close guide. "
+    f"{UNCORRECTED} {marks.LEAD}"
 )
 TOP1 = (
     "Both sample the target's own distribution; coupled output also equals the draft-free one token for token, "

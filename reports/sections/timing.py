@@ -1,5 +1,6 @@
 """Whether the timings can be relied on: repeats, how much they vary, and where the time went."""
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
@@ -38,7 +39,8 @@ def info(frames: Frames) -> SectionInfo | None:
     )
     lead = (
         f"Variant and draft-free alternate on one worker after a warm-up. Gates: {MIN_REPEATS} repeats, {MIN_PROMPTS} "
-        f"prompts, repeats within {MAX_CV:.0%}. Doubtful cells come first. Prefill is outside of all times."
+        f"prompts, repeats within {MAX_CV:.0%}. Doubtful cells come first. Prefill is outside of all times. "
+        + marks.LEAD
     )
     cuts = (f"{len(timed) - MOST_ROWS:,} more cells, in report-data/cells.csv",) if len(timed) > MOST_ROWS else ()
     return SectionInfo(key="timing", title="Timing quality", lead=lead, groups=groups, cuts=cuts)
@@ -54,11 +56,12 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     """One cell."""
     timing, cell_id = result.throughput, result.cell_id
     doubts = "; ".join(timing.doubts)
+    left = result.n_timing_failed + result.n_timing_missing
     return (
         Value(labels.task[cell_id]),
-        Value(labels.method[cell_id]),
+        marks.method(labels, result),
         Value(labels.budget(result.cell)),
-        Value(str(timing.ratio.n)),
+        Value(f"{timing.ratio.n}, {left} not timed", flag="warning") if left else Value(str(timing.ratio.n)),
         Value(str(timing.repeats)),
         Value(bare(timing.cv)),
         Value(bare(timing.cv_draft_free)),

@@ -1,5 +1,6 @@
 """Drill-down: the order in which a prompt's positions were committed, as a grid of blocks and the same as text."""
 
+from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Commit, Group, SectionInfo, Trace
@@ -79,7 +80,7 @@ def trace_of(result: CellResult, record: GenerationRecord, labels: Labels) -> Tr
         blocks.append((*(None,) * (offset if first < 0 else 0), *commits))
     cut = len(record.output_ids) - shown
     note = f"{count(record.tokens_generated, 'token')} in {count(record.counters.nfe, 'forward')}"
-    names = (labels.setting[cell_id], labels.task[cell_id], labels.method[cell_id])
+    names = (labels.setting[cell_id], labels.task[cell_id], marks.method(labels, result, counted=True).text)
     budget = "" if result.cell.is_baseline else f", D = {labels.budget(result.cell)}"
     return Trace(
         title=f"{', '.join(names)}{budget}: prompt {visible(record.prompt_id, 60)}",

@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeps import statistics
-from sweeps.statistics import Estimate, mean, ratio_of_sums, resampled_sums, student_t_quantile, wilson
+from sweeps.statistics import (
+    Estimate,
+    mean,
+    more_than_chance,
+    ratio_of_sums,
+    resampled_sums,
+    student_t_quantile,
+    wilson,
+)
 
 POSITIVE = st.floats(0.1, 1000, allow_nan=False)
 
@@ -170,3 +179,39 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(n):
 
 def test_the_same_numbers_give_the_same_interval():
     assert mean([1.0, 5.0, 2.0]) == mean([1.0, 5.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("hits", "n", "expected"),
+    [
+        (0, 8, False),  # of no difference at all nothing follows
+        (1, 1, True),  # 0.025
+        (1, 2, True),  # 1 - 0.975^2 = 0.0494
+        (1, 3, False),  # 1 - 0.975^3 = 0.0731
+        (1, 8, False),  # 1 - 0.975^8 = 0.1833
+        (2, 8, True),  # 1 - 0.975^8 - 8 * 0.025 * 0.975^7 = 0.0158
+        (2, 14, True),  # 1 - 0.975^14 - 14 * 0.025 * 0.975^13 = 0.0467
+        (2, 15, False),  # 1 - 0.975^15 - 15 * 0.025 * 0.975^14 = 0.0531
+        (0, 0, False),
+        (3000, 100_000, True),  # expected 2500, deviation 49
+        (2500, 100_000, False),
+    ],
+)
+def test_more_than_chance_is_a_binomial_tail_below_five_per_cent(hits, n, expected):
+    assert more_than_chance(hits, n) is expected
+
+
+def test_differences_on_either_side_are_twice_as_often_chance():
+    """One of one: 0.05, as a 95 % interval says; of two: 0.0975; 1 - 0.95^8 - 8 * 0.05 * 0.95^7 = 0.057; then 0.006."""
+    assert more_than_chance(1, 1, sides=2)
+    assert not more_than_chance(1, 2, sides=2)
+    assert not more_than_chance(2, 8, sides=2)
+    assert more_than_chance(3, 8, sides=2)
+
+
+def test_the_tail_is_that_of_exact_fractions():
+    p = Fraction(1, 40)
+    for n in range(1, 60):
+        for hits in range(n + 1):
+            below = sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(hits))
+            assert more_than_chance(hits, n) is (1 - below <= Fraction(1, 20)), (hits, n)

@@ -67,6 +67,20 @@ def test_verdicts_say_help_cost_both_or_neither():
     assert "no difference that these prompts can show" in verdict("X", "fewer", "more", [SAME])[1]
 
 
+def test_one_difference_of_eight_is_what_chance_may_give_and_two_are_not():
+    level, text = verdict("X", "fewer", "more", [BETTER, *[SAME] * 7])
+    assert level == "note"
+    assert text.startswith("X: no difference that these prompts can show (fewer in 1, more in 0 of 8 comparisons; ")
+    assert "1 of 8 is what chance may give" in text
+    level, text = verdict("X", "fewer", "more", [BETTER, BETTER, *[SAME] * 6])
+    assert (level, "X: helps (" in text, "chance" in text) == ("good", True, False)
+    level, text = verdict("X", "fewer", "more", [BETTER, BETTER, WORSE, *[SAME] * 5])
+    assert (level, "X: helps (" in text, "1 of 8 is what chance may give" in text) == ("good", True, True)
+    assert verdict("X", "fewer", "more", [WORSE, WORSE, *[SAME] * 6])[0] == "warning"
+    both = verdict("X", "fewer", "more", [WORSE, *[SAME] * 6, BETTER])[1]
+    assert both.count("1 of 8 is what chance may give") == 1
+
+
 def test_without_an_interval_nothing_is_said_and_such_pairs_are_counted_apart():
     assert verdict("X", "fewer", "more", [ALONE, ALONE]) == (
         "note",
@@ -114,7 +128,7 @@ def test_a_margin_is_told_by_identity_and_what_it_took():
         f"18 verdicts made again, 18 extra forwards ({100 * 18 / forwards:.1f} % of its {forwards})."
     )
     (row,) = section.groups[1].parts[0].groups[0][1]
-    assert row[-1].text == "3/6 \u2192 6/6"
+    assert row[-1].text == "3/6 \u2717 \u2192 6/6"
     worse = changed(sweep((BASE, SPOT, verified), prompts=6, timed=0), verified, other_text)
     ((level, text),) = info(framed(worse)).groups[0].parts[0].lines
     assert (level, "6 of 6 \u2192 0 of 6" in text) == ("warning", True)

@@ -8,7 +8,7 @@ import pytest
 from reports import latex
 from reports.labels import labels_of
 from sweeps.aggregate import aggregate_all
-from tests.synthetic import grid, sweep
+from tests.synthetic import Faults, grid, sweep
 
 NAMES = ("fast_dllm", "50% & more", "a#b", "x^2", "{y}", "~", "\\cmd", "$5", "数学", "[h] first", "*star")
 
@@ -35,8 +35,8 @@ def test_every_row_has_the_same_columns_whatever_the_names():
     text = latex.table("tiny_sdar, T = 0", results, labels_of(results))
     body = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len(body) == 2 + len(NAMES)
-    assert unescaped_ampersands(body[0]) == 3  # two multicolumns of two
-    assert {unescaped_ampersands(line) for line in body[1:]} == {5}
+    assert unescaped_ampersands(body[0]) == 3  # two multicolumns of three
+    assert {unescaped_ampersands(line) for line in body[1:]} == {7}
     assert not any(line.startswith(("[", "*")) for line in body)
     assert r"\caption{tiny\_sdar, T = 0." in text
 
@@ -71,5 +71,34 @@ def test_numbers_are_those_of_the_results():
     text = latex.table("s", results, labels_of(results))
     first = next(r for r in results if not r.cell.is_baseline)
     row = next(line for line in text.splitlines() if line.startswith("ssd"))
-    assert row.split(" & ")[2] == f"{first.nfe_reduction.value:.2f}"
-    assert row.split(" & ")[3] == f"{first.throughput.ratio.value:.2f}"
+    n, reduction, throughput = row.split(" & ")[2:5]
+    assert n == str(first.n) == "3"
+    for text, estimate in ((reduction, first.nfe_reduction), (throughput, first.throughput.ratio)):
+        ends = rf"{{\scriptsize [{estimate.low:.2f}, {estimate.high:.2f}]}}"
+        assert text == f"{estimate.value:.2f} " + ends
+
+
+def test_a_broken_claim_a_failed_gate_and_missing_prompts_are_marked_and_explained():
+    made = sweep(grid(budgets=(4,), temperatures=(0.0,)), prompts=8, faults=Faults(bugs=1, missing=2, noisy=True))
+    results = [result for result in aggregate_all(made.jobs, made.rows()) if not result.cell.is_baseline]
+    assert all(result.claim_holds is False and result.throughput.doubts for result in results)
+    text = latex.table("s", results, labels_of(results))
+    rows = [line for line in text.splitlines() if line.startswith(("ssd", "spot"))]
+    assert len(rows) == 3
+    for row in rows:
+        name, _, *numbers = row.removesuffix(r" \\").split(" & ")
+        assert name.endswith(latex.BROKEN)
+        assert [text for text in numbers if " of " in text] == ["6 of 8", "6 of 8"]
+        assert [latex.BROKEN in text for text in numbers] == [False, True, True] * 2
+        assert [latex.GATE in text for text in numbers] == [False, False, True] * 2
+    caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
+    assert f"{latex.BROKEN}: a claim of identity did not hold" in caption
+    assert f"{latex.GATE}: the timing failed a gate." in caption
+
+
+def test_sound_cells_have_no_mark_and_their_column_is_called_what_it_holds():
+    results = list(rows_of(("ssd",)))
+    text = latex.table("s", results, labels_of(results))
+    assert latex.BROKEN not in text
+    assert "NFE &" not in text
+    assert text.count("NFE reduction &") == 2
