@@ -4,7 +4,7 @@
 prompts have a number than were asked for. A number of such a cell is never shown as if it were sound.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reports.labels import Labels
@@ -65,6 +65,13 @@ def prompts(result: CellResult) -> Value:
 def claim(result: CellResult) -> Value:
     """What the output may claim to be, with a cross where it is not."""
     return Value(result.claim + broken(result), flag="alarm") if is_broken(result) else Value(result.claim)
+
+
+def crossed(pairs: Sequence[tuple[CellResult, CellResult]], noun: str) -> str:
+    """The sentence that says how many comparisons have a broken cell; empty where none has."""
+    bad = sum(bool(broken(*pair)) for pair in pairs)
+    verb = "has" if bad == 1 else "have"
+    return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN}." if bad else ""
 
 
 def doubted(value: Value, *results: CellResult) -> Value:

@@ -5,6 +5,7 @@ All ratios are of forwards on the same prompts at the same budget.
 
 from collections.abc import Iterable
 
+from reports import marks
 from reports.contests import JOINT, POSITION, TOKEN, Contest, duel, forwards_ratio, verdict
 from reports.frames import Frames
 from reports.model import Level
@@ -52,9 +53,11 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
     each = [forwards_ratio(frames, duel(contest)) for contest in held]
     judged, bare = [one for one in each if has_interval(one)], [one for one in each if not has_interval(one)]
     ahead = sum(verdict(one) == 1 for one in judged)
-    doubt = f" ({text_of_chance})" if (text_of_chance := chance(ahead, len(judged))) else ""
+    doubt = f" ({maybe})" if (maybe := chance(ahead, len(judged))) else ""
     said = [f"By task and budget the position oracle is ahead beyond its interval in {ahead} of {len(judged)}{doubt}."]
-    return [("note", " ".join([text, *(said if judged else []), *([unsaid(bare, "duel")] if bare else [])]))]
+    crossed = marks.crossed([pair for contest in held for pair in duel(contest)], "duel")
+    told = [text, *(said if judged else []), unsaid(bare, "duel"), crossed]
+    return [("note", " ".join(filter(None, told)))]
 
 
 def bound_share(held: Iterable[Contest], budget: int, kind: str, frames: Frames) -> str:

@@ -7,6 +7,7 @@ every higher one. Where there is no interval nothing is said.
 
 from collections.abc import Iterable, Sequence
 
+from reports import marks
 from reports.labels import Labels
 from reports.model import Level, Lines
 from reports.noise_modes import Pair
@@ -46,7 +47,11 @@ def hot(pairs: Sequence[Pair]) -> Iterable[Line]:
     """Whether independent noise needs more forwards than coupled from T = 2 on."""
     here = [pair for pair in pairs if pair.temperature >= HOT]
     if here:
-        said = [f"From T = {HOT:g} on, forwards for each generated token: {verdict(here)}", ratios(here)]
+        said = [
+            f"From T = {HOT:g} on, forwards for each generated token: {verdict(here)}",
+            ratios(here),
+            *crosses(here),
+        ]
         yield "note", " ".join(said)
 
 
@@ -59,7 +64,13 @@ def cold(pairs: Sequence[Pair]) -> Iterable[Line]:
         text = f"the noise modes agree within their 95 % intervals in {len(judged) - apart} of "
         doubt = chance(apart, len(judged), sides=2)
         said = [text + f"{count(len(judged), 'comparison')}{f' (apart: {doubt})' if doubt else ''}."] if judged else []
-        yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *open_ones(here), ratios(here)])}"
+        yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *open_ones(here), ratios(here), *crosses(here)])}"
+
+
+def crosses(pairs: Sequence[Pair]) -> Iterable[str]:
+    """The comparisons of which a cell is broken, in a sentence."""
+    if text := marks.crossed([(pair.coupled, pair.independent) for pair in pairs], "comparison"):
+        yield text
 
 
 def verdict(pairs: Sequence[Pair]) -> str:

@@ -105,10 +105,8 @@ def lines_of(pairs: list[Pair]) -> list[tuple[Level, str]]:
         lines = identity_lines(pairs)
     else:
         lines = [verdict(f"{what}, forwards", "fewer", "more", [pair.nfe_ratio for pair in pairs])]
-        if crossed := sum(marks.is_broken(pair.with_it) or marks.is_broken(pair.plain) for pair in pairs):
-            lines.append(
-                ("warning", f"{what}: {crossed} of {count(len(pairs), 'pair')} with a cell marked {marks.BROKEN}.")
-            )
+        if crossed := marks.crossed([(pair.with_it, pair.plain) for pair in pairs], "pair"):
+            lines.append(("warning", f"{what}: {crossed}"))
     timed = [pair for pair in pairs if pair.throughput_ratio.value is not None]
     sound = [pair for pair in timed if not pair.doubts]
     if sound:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.phrases import evidence, fewer, inverted, span
+from reports.phrases import chance, evidence, fewer, inverted, span
 from sweeps.statistics import Estimate
 
 
@@ -33,3 +33,9 @@ def test_what_a_number_rests_on():
     assert evidence(ratio(2.0, 1.5, 2.5, 1)) == "1.50 – 2.50; 1 prompt"
     assert span(ratio(2.0, None, None, 1)) == "no interval from so few prompts"
     assert span(ratio(2.0, None, None, 12)) == "no interval: all prompts agree"
+
+
+def test_counts_that_chance_may_give_are_called_so():
+    assert chance(1, 8) == "1 of 8 is what chance may give"
+    assert chance(2, 8) == chance(0, 8) == chance(1, 2) == ""
+    assert chance(2, 8, sides=2) == "2 of 8 is what chance may give"
