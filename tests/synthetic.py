@@ -40,8 +40,9 @@ FINISHED = 1_760_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong in every cell (prompts that fail, are missing, differ or have an empty answer), cells without results,
-    noise.
+    """What goes wrong: prompts that fail, are missing, differ or have an empty answer (in every cell); empty cells.
+
+    `noisy` timings vary.
     """
 
     failed: int = 0
