@@ -59,6 +59,4 @@ def duel(contest: Contest) -> list[tuple[CellResult, CellResult]]:
 
 def verdict(ratio: Estimate) -> int:
     """1: the position oracle needs fewer forwards, -1: the token oracle, 0: neither, or no interval."""
-    if ratio.low is None or ratio.high is None:
-        return 0
-    return 1 if ratio.low > 1 else -1 if ratio.high < 1 else 0
+    return 1 if ratio.above() else -1 if ratio.below() else 0

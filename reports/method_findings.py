@@ -40,7 +40,7 @@ def throughput_findings(frames: Frames, labels: Labels) -> list[str]:
         return ["No timing passed its gates: nothing is said of throughput."] if timed else []
     lines, slow = [], []
     for place, methods in by_place(passed, labels).items():
-        ahead = [result for result in methods if (result.throughput.ratio.low or 0) > 1]
+        ahead = [result for result in methods if result.throughput.ratio.above()]
         slow += [] if ahead else [(fastest(methods), place)]
         if ahead:
             top = fastest(ahead)

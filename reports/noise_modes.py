@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reports.text import has_interval
+from reports.phrases import inverted
 from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 from sweeps.merge import CellRows
@@ -29,17 +29,17 @@ class Pair:
     @property
     def more(self) -> bool:
         """Whether independent noise needs more forwards beyond the interval."""
-        return self.ratio.low is not None and self.ratio.low > 1
+        return self.ratio.above()
 
     @property
     def fewer(self) -> bool:
         """Whether independent noise needs fewer forwards beyond the interval."""
-        return self.ratio.high is not None and self.ratio.high < 1
+        return self.ratio.below()
 
     @property
     def judged(self) -> bool:
         """Whether there is an interval; without one nothing can be said."""
-        return has_interval(self.ratio)
+        return self.ratio.has_interval
 
     @property
     def temperature(self) -> float:
@@ -55,8 +55,7 @@ def modes(result: CellResult) -> tuple[str, ...]:
 def forwards_a_token(result: CellResult) -> Estimate:
     """Target forwards for each generated token of a cell; draft-free decoding has 1, whatever it generates."""
     tokens = result.tokens_per_forward
-    value, low, high = (1 / end if end else None for end in (tokens.value, tokens.high, tokens.low))
-    return Estimate(value=value, low=low, high=high, n=tokens.n) if value else undefined(tokens.n)
+    return inverted(tokens) if tokens.value else undefined(tokens.n)
 
 
 def pairs(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Pair]:

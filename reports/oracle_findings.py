@@ -10,7 +10,7 @@ from reports.contests import JOINT, POSITION, TOKEN, Contest, duel, forwards_rat
 from reports.frames import Frames
 from reports.model import Level
 from reports.phrases import chance, span
-from reports.text import count, has_interval, interval, number, percent, unsaid
+from reports.text import count, interval, number, percent, unsaid
 from sweeps.bound import least_forwards
 from sweeps.merge import NO_ROWS
 
@@ -27,7 +27,7 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
     level = "95 %: " if interval(ratio) else ""
     evidence = f"D = {budget}, {count(ratio.n, 'prompt')}, all tasks; {level}{span(ratio)}"
     who = verdict(ratio)
-    if not has_interval(ratio):
+    if not ratio.has_interval:
         text = (
             "Nothing can be said of which oracle needs fewer forwards: NFE ratio token over position "
             f"{number(ratio.value)} ({evidence})."
@@ -51,7 +51,7 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
             f"token over position {number(ratio.value)} ({evidence})."
         )
     each = [forwards_ratio(frames, duel(contest)) for contest in held]
-    judged, bare = [one for one in each if has_interval(one)], [one for one in each if not has_interval(one)]
+    judged, bare = [one for one in each if one.has_interval], [one for one in each if not one.has_interval]
     ahead = sum(verdict(one) == 1 for one in judged)
     doubt = f" ({maybe})" if (maybe := chance(ahead, len(judged))) else ""
     said = [f"By task and budget the position oracle is ahead beyond its interval in {ahead} of {len(judged)}{doubt}."]

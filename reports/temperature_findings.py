@@ -14,7 +14,7 @@ from reports.noise_modes import Pair
 from reports.phrases import chance
 from reports.temperature_quality import Level as Temperature
 from reports.temperature_quality import Quality
-from reports.text import DASH, count, has_interval, interval, no_interval, number, percent, unsaid
+from reports.text import DASH, count, interval, no_interval, number, percent, unsaid
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
 
@@ -132,7 +132,7 @@ def fate(quality: Quality) -> str:
         colder = [level for level in quality.answered if level.temperature < lost]
         doubt = "" if quality.kept(colder[-1]) else f" At T = {colder[-1].temperature:g}: too few prompts to say."
         return f"{text}T = {coldest.temperature:g}.{doubt}"
-    if bare := [level.right for level in (coldest, hottest) if not has_interval(level.right)]:
+    if bare := [level.right for level in (coldest, hottest) if not level.right.has_interval]:
         return f"{no_interval(bare)}: nothing can be said of a collapse."
     if quality.kept(hottest):
         return f"quality has not collapsed up to T = {hottest.temperature:g}."
@@ -141,7 +141,7 @@ def fate(quality: Quality) -> str:
 
 def answers(level: Temperature) -> str:
     """The share of right answers at one temperature, with its interval and what it is of."""
-    span = f" ({interval(level.right, 0, 100)})" if has_interval(level.right) else ""
+    span = f" ({interval(level.right, 0, 100)})" if level.right.has_interval else ""
     of = count(level.right.n, "prompt") + (f" in {len(level.modes)} noise modes" if len(level.modes) > 1 else "")
     return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}"
 
@@ -169,7 +169,7 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     """Whether measured agreement keeps above the bound where the proposition speaks of it."""
     drawn = [r for r in results if r.cell.decode.temperature > 0 and r.draws.bound.value is not None]
     of_it = [result for result in drawn if bound_holds_for(result.cell.decode)]
-    held = [result for result in of_it if has_interval(result.draws.agreement)]
+    held = [result for result in of_it if result.draws.agreement.has_interval]
     below = [result for result in held if result.draws.below_bound]
     if below:
         doubt = f" ({text})" if (text := chance(len(below), len(held))) else ""
@@ -181,7 +181,7 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     elif held:
         text = "The measured agreement of no cell lies wholly below (1-d)/(1+d)"
         yield "note", f"{text}: {count(len(held), 'cell')} with coupled noise and confidence top1."
-    if text := unsaid([r.draws.agreement for r in of_it if not has_interval(r.draws.agreement)], "cell"):
+    if text := unsaid([r.draws.agreement for r in of_it if not r.draws.agreement.has_interval], "cell"):
         yield "note", f"Agreement against (1-d)/(1+d): {text}"
     if any(r.cell.decode.noise == "coupled" and r.cell.decode.confidence == "sampled" for r in drawn):
         yield (

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from reports import marks
 from reports.labels import Labels
 from reports.noise_modes import modes
-from reports.text import has_interval
 from sweeps.aggregate import CellResult
 from sweeps.draws import share
 from sweeps.merge import NO_ROWS, CellRows
@@ -54,7 +53,7 @@ class Quality:
 
     def kept(self, level: Level) -> bool:
         """Whether more than half of the coldest level's share is left, beyond the interval."""
-        return self._sure(level) and (level.right.low or 0.0) > self._half
+        return self._sure(level) and level.right.above(self._half)
 
     @property
     def lost_from(self) -> float | None:
@@ -73,7 +72,7 @@ class Quality:
 
     def _sure(self, level: Level) -> bool:
         """Whether a comparison has an interval, and something that could be lost."""
-        return self._half > 0 and has_interval(level.right) and has_interval(self.answered[0].right)
+        return self._half > 0 and level.right.has_interval and self.answered[0].right.has_interval
 
 
 def qualities(results: Sequence[CellResult], rows: Mapping[str, CellRows], labels: Labels) -> tuple[Quality, ...]:

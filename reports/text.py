@@ -44,11 +44,6 @@ def interval(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> str:
     return f"{number(scale * estimate.low, digits)} {DASH} {number(scale * estimate.high, digits)}"
 
 
-def has_interval(estimate: Estimate) -> bool:
-    """Whether an estimate has an interval, without which it shows nothing beyond itself."""
-    return estimate.low is not None and estimate.high is not None
-
-
 def no_interval(estimates: Collection[Estimate]) -> str:
     """Why estimates show nothing: `no interval (1 prompt)`. Enough prompts have none where they all agree."""
     least, most = min(estimate.n for estimate in estimates), max(estimate.n for estimate in estimates)

@@ -48,8 +48,7 @@ def nfe_winners(frames: Frames, labels: Labels) -> set[str]:
 
 def fewer_forwards(frames: Frames, one: CellResult, other: CellResult) -> bool:
     """Whether `one` needs fewer forwards than `other` over the prompts that both decoded."""
-    ratio = forwards_ratio(frames, [(other, one)])
-    return ratio.low is not None and ratio.low > 1
+    return forwards_ratio(frames, [(other, one)]).above()
 
 
 def throughput_winners(frames: Frames, labels: Labels) -> set[str]:

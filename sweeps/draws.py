@@ -32,8 +32,7 @@ class DrawStats:
     @property
     def below_bound(self) -> bool:
         """Whether the agreement's whole interval lies below the bound."""
-        high, bound = self.agreement.high, self.bound.value
-        return high is not None and bound is not None and high < bound
+        return self.bound.value is not None and self.agreement.below(self.bound.value)
 
 
 NO_DRAWS = DrawStats(argmax=undefined(), distance=undefined(), agreement=undefined(), bound=undefined(), commits=0)

@@ -47,6 +47,19 @@ class Estimate:
         for number in (self.value, self.low, self.high):
             assert number is None or math.isfinite(number), f"estimate holds {number}: undefined numbers are None"
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval, without which an estimate shows nothing beyond itself."""
+        return self.low is not None and self.high is not None
+
+    def above(self, level: float = 1.0) -> bool:
+        """Whether the whole interval lies above `level`."""
+        return self.low is not None and self.low > level
+
+    def below(self, level: float = 1.0) -> bool:
+        """Whether the whole interval lies below `level`."""
+        return self.high is not None and self.high < level
+
 
 def undefined(n: int = 0) -> Estimate:
     """The estimate of something that has no value."""

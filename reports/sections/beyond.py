@@ -17,7 +17,6 @@ from reports.text import (
     NOT_AVAILABLE,
     TIMES,
     count,
-    has_interval,
     interval,
     no_interval,
     number,
@@ -173,11 +172,9 @@ def side_of(ratio: Estimate) -> Side:
     """Which side of 1 an interval lies on, where there is one."""
     if ratio.value is None:
         return ""
-    if not has_interval(ratio):
+    if not ratio.has_interval:
         return OPEN
-    if ratio.low is not None and ratio.low > 1:
-        return "better"
-    return "worse" if ratio.high is not None and ratio.high < 1 else "no difference"
+    return "better" if ratio.above() else "worse" if ratio.below() else "no difference"
 
 
 def named(pair: Pair, labels: Labels) -> tuple[Value, ...]:

@@ -14,7 +14,7 @@ from reports.labels import Labels, labels_of
 from reports.model import Chart, Group, Head, Lines, Part, Point, SectionInfo, Table, Value, notes_of
 from reports.oracle_findings import bound_lines, duel_lines
 from reports.phrases import UNCORRECTED
-from reports.text import TIMES, count, has_interval, interval, no_interval, number, percent
+from reports.text import TIMES, count, interval, no_interval, number, percent
 from sweeps.aggregate import CellResult
 from sweeps.statistics import Estimate
 
@@ -173,7 +173,7 @@ def duel_row(contest: Contest, frames: Frames) -> tuple[Value, ...] | None:
         Value(str(ratio.n)),
         *(Value(number(r.nfe_reduction.value) + marks.mark(r), interval(r.nfe_reduction)) for r in (position, token)),
         Value(number(ratio.value), interval(ratio)),
-        Value(WINNER[verdict(ratio)] if has_interval(ratio) else no_interval([ratio])),
+        Value(WINNER[verdict(ratio)] if ratio.has_interval else no_interval([ratio])),
     )
 
 

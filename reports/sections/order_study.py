@@ -161,11 +161,11 @@ def sentence(study: OrderStudy, first: StudyShares) -> str:
 
 def verdict(ratio: Estimate) -> str:
     """What a ratio of errors does not show, where its interval says so or where it has none."""
-    if ratio.low is None or ratio.high is None:
+    if not ratio.has_interval:
         return f": {no_interval([ratio])}, so nothing can be said"
-    if ratio.low > 1:
+    if ratio.above():
         return ": the model is worse"
-    return ": no difference is shown" if ratio.high >= 1 else ""
+    return "" if ratio.below() else ": no difference is shown"
 
 
 def said(estimate: Estimate) -> str:

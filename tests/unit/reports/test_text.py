@@ -1,6 +1,6 @@
 """How estimates without an interval are spoken of."""
 
-from reports.text import has_interval, no_interval, unsaid
+from reports.text import no_interval, unsaid
 from sweeps.statistics import Estimate
 
 
@@ -12,8 +12,8 @@ def test_why_there_is_no_interval() -> None:
     assert no_interval([bare(1)]) == no_interval([bare(1), bare(1)]) == "no interval (1 prompt)"
     assert no_interval([bare(1), bare(2)]) == "no interval (1 to 2 prompts)"
     assert no_interval([bare(8)]) == "no interval (8 prompts, too few or too alike)"
-    assert not has_interval(bare(8))
-    assert has_interval(Estimate(value=1.0, low=0.0, high=2.0, n=8))
+    assert not bare(8).has_interval
+    assert Estimate(value=1.0, low=0.0, high=2.0, n=8).has_interval
 
 
 def test_comparisons_without_an_interval_are_counted_in_one_sentence() -> None:
