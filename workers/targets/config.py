@@ -95,6 +95,22 @@ class ConfigFile:
             raise ValueError(f"{self.path}: {field} is {value}; allowed is an even number")
         return value
 
+    def body_shape(self, *, heads: int, head_dim: int, **parts: Any) -> BodyShape:
+        """The shape of a body whose config uses the usual names of transformers; `parts` are the family's own."""
+        return BodyShape(
+            vocab_size=self.whole("vocab_size"),
+            hidden=self.whole("hidden_size"),
+            layers=self.whole("num_hidden_layers"),
+            heads=heads,
+            kv_heads=self.divisor("num_key_value_heads", heads),
+            head_dim=head_dim,
+            mlp=self.whole("intermediate_size"),
+            norm_eps=self.number("rms_norm_eps"),
+            rope_theta=self.rope_theta(),
+            tied=self.flag("tie_word_embeddings"),
+            **parts,
+        )
+
     def stored_dtype(self) -> str:
         """The dtype of the weights by either name of the field, "" when both are absent."""
         named = {

@@ -7,7 +7,7 @@ weights' names are Qwen2's; queries, keys and values have biases.
 from pathlib import Path
 
 from workers.targets.config import CheckpointConfig, ConfigFile
-from workers.targets.shape import BodyShape, same_names
+from workers.targets.shape import same_names
 from workers.targets.tokens import token_facts
 
 TURN_END = "<|im_end|>"
@@ -21,17 +21,9 @@ def read(folder: Path) -> CheckpointConfig:
     file.only("use_sliding_window", False, None)
     hidden = file.whole("hidden_size")
     heads = file.divisor("num_attention_heads", hidden)
-    shape = BodyShape(
-        vocab_size=file.whole("vocab_size"),
-        hidden=hidden,
-        layers=file.whole("num_hidden_layers"),
+    shape = file.body_shape(
         heads=heads,
-        kv_heads=file.divisor("num_key_value_heads", heads),
         head_dim=file.even(hidden // heads, "hidden_size / num_attention_heads"),
-        mlp=file.whole("intermediate_size"),
-        norm_eps=file.number("rms_norm_eps"),
-        rope_theta=file.rope_theta(),
-        tied=file.flag("tie_word_embeddings"),
         qk_norm=False,
         qkv_bias=True,
     )

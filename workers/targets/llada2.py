@@ -57,17 +57,9 @@ def read(folder: Path) -> CheckpointConfig:
     rotary_dim = file.even(int(head_dim * file.number("partial_rotary_factor")), "head_dim x partial_rotary_factor")
     if rotary_dim > head_dim:
         raise ValueError(f"{file.path}: partial_rotary_factor turns {rotary_dim} of {head_dim} dimensions")
-    shape = BodyShape(
-        vocab_size=file.whole("vocab_size"),
-        hidden=file.whole("hidden_size"),
-        layers=file.whole("num_hidden_layers"),
+    shape = file.body_shape(
         heads=heads,
-        kv_heads=file.divisor("num_key_value_heads", heads),
         head_dim=head_dim,
-        mlp=file.whole("intermediate_size"),
-        norm_eps=file.number("rms_norm_eps"),
-        rope_theta=file.rope_theta(),
-        tied=file.flag("tie_word_embeddings"),
         fused_qkv=True,
         rotary_dim=rotary_dim,
         experts=expert_shape(file),

@@ -19,7 +19,7 @@ READER = '''\
 from pathlib import Path
 
 from workers.targets.config import CheckpointConfig, ConfigFile
-from workers.targets.shape import BodyShape, same_names
+from workers.targets.shape import same_names
 from workers.targets.tokens import token_facts
 
 
@@ -27,18 +27,7 @@ def read(folder: Path) -> CheckpointConfig:
     """Config and tokenizer files of a checkpoint folder, checked."""
     file = ConfigFile.of(folder)
     heads = file.whole("num_attention_heads")
-    shape = BodyShape(
-        vocab_size=file.whole("vocab_size"),
-        hidden=file.whole("hidden_size"),
-        layers=file.whole("num_hidden_layers"),
-        heads=heads,
-        kv_heads=file.divisor("num_key_value_heads", heads),
-        head_dim=file.even(file.whole("head_dim"), "head_dim"),
-        mlp=file.whole("intermediate_size"),
-        norm_eps=file.number("rms_norm_eps"),
-        rope_theta=file.rope_theta(),
-        tied=file.flag("tie_word_embeddings"),
-    )
+    shape = file.body_shape(heads=heads, head_dim=file.even(file.whole("head_dim"), "head_dim"))
     return CheckpointConfig(
         family="mine",
         attention="whole",
