@@ -1,7 +1,8 @@
-"""One local Ray for all tests of this folder that want it: its start costs seconds."""
+"""One local Ray and one empty MLflow store for all tests of this folder that want them: making either costs seconds."""
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,22 @@ def local_ray() -> Iterator[None]:
         start()
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def no_ambient_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the variables that send MLflow elsewhere."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an initialised store without runs, to be copied."""
+    from orchestrator.tracking import MlflowStore, settings
+    from orchestrator.tracking_uri import location
+
+    folder = tmp_path_factory.mktemp("store")
+    with settings():
+        MlflowStore(location(folder, environ={}))
+    return folder / "mlflow.db"

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from orchestrator import tracking
-from orchestrator.tracking import MlflowStore, settings, sync
+from orchestrator.tracking import settings, sync
 from orchestrator.tracking_uri import location
 from sweeps.store import RunDir
 from tests.synthetic import Faults, grid, sweep
@@ -20,19 +20,7 @@ from tests.synthetic import Faults, grid, sweep
 CELLS = grid(tasks=("pass@1",), budgets=(4,), temperatures=(0.0,))
 
 
-@pytest.fixture(autouse=True)
-def nothing_ambient(monkeypatch):
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
-    """An initialised store without runs: making its tables takes seconds, copying it does not."""
-    folder = tmp_path_factory.mktemp("store")
-    with settings():
-        MlflowStore(location(folder, environ={}))
-    return folder / "mlflow.db"
+pytestmark = pytest.mark.usefixtures("no_ambient_mlflow")
 
 
 @pytest.fixture

@@ -6,27 +6,14 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.track_training import TrainingMirror
-from orchestrator.tracking import MlflowStore, settings, sync
+from orchestrator.tracking import sync
 from orchestrator.tracking_uri import location
 from tests.unit.training.test_order_resume import RECIPE, fill
 from workers.training.order import train_order
 from workers.training.order_card import read_card
 from workers.training.order_log import read_log
 
-
-@pytest.fixture(autouse=True)
-def nothing_ambient(monkeypatch):
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory):
-    """An initialised store without runs: making its tables takes seconds, copying it does not."""
-    folder = tmp_path_factory.mktemp("store")
-    with settings():
-        MlflowStore(location(folder, environ={}))
-    return folder / "mlflow.db"
+pytestmark = pytest.mark.usefixtures("no_ambient_mlflow")
 
 
 @pytest.fixture
