@@ -32,7 +32,6 @@ class Futures:
 
     def of(self, target: Target, cell: Cell, prompt_id: str, ids: Sequence[int]) -> Future:
         """The future of a prompt, recorded now where it is not known. Raises as `future_of` and `decode` do."""
-        check_one_future(cell.decode)
         key = cell.baseline().cell_id, prompt_id
         if key in self.known:
             self.known.move_to_end(key)
@@ -41,8 +40,9 @@ class Futures:
         return self.keep(key, future_of(target, ids, spec=cell.decode, seed=seed))
 
     def heard(self, cell: Cell, prompt_id: str, generation: Generation) -> None:
-        """Remember a generation of a draft-free cell, which is the future of its variants."""
-        self.keep((cell.cell_id, prompt_id), Future.of(generation, cell.decode.block_length))
+        """Remember a generation of a draft-free cell, which is the future of its variants where the noise is shared."""
+        if cell.decode.noise == "coupled":
+            self.keep((cell.cell_id, prompt_id), Future.of(generation, cell.decode.block_length))
 
     def keep(self, key: Key, future: Future) -> Future:
         """Remember a future, and forget others where there are too many."""
@@ -62,19 +62,12 @@ class Futures:
 def future_of(target: Target, ids: Sequence[int], *, spec: DecodeSpec, seed: int) -> Future:
     """The future of a prompt, recorded draft-free. `seed` is the sample's own: drafters with it meet the same noise.
 
-    Raises ValueError under independent noise (see `check_one_future`).
-    """
-    check_one_future(spec)
-    return Future.of(decode(target, NoDrafter(), ids, spec=spec, seed=seed), spec.block_length)
-
-
-def check_one_future(spec: DecodeSpec) -> None:
-    """Raise ValueError under independent noise: no run follows the record.
-
-    Its draws come back in other forwards, and a drafter that knows them bends the distribution of what is committed.
+    Raises ValueError under independent noise: no run follows the record, and its draws come back in other forwards, so
+    that a drafter which knows them bends the distribution of what is committed.
     """
     if spec.noise == "independent":
         raise ValueError("decode.noise is 'independent': allowed for an oracle is 'coupled', where the future is one")
+    return Future.of(decode(target, NoDrafter(), ids, spec=spec, seed=seed), spec.block_length)
 
 
 def told(drafter: Drafter | Oracle, future: Callable[[], Future]) -> Drafter:
