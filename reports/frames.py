@@ -38,10 +38,6 @@ class Frames:
     studies: tuple[OrderStudy, ...]
     study_rows: pd.DataFrame
 
-    def baseline_rows(self, result: CellResult) -> CellRows:
-        """The rows of a cell's draft-free cell."""
-        return self.rows.get(result.cell.baseline().cell_id, NO_ROWS)
-
 
 def load(run_dir: Path) -> Frames:
     """Read a run directory. Raises ValueError when it is none, or a file of the plan cannot be read."""

@@ -123,14 +123,6 @@ class CostCurve:
         return between([cost.budget for cost in self.drafters], list(rising), budget)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostCurveFacts:
-    """A curve that is whole, and where it lies."""
-
-    path: Path
-    curve: CostCurve
-
-
 def between(places: list[int], values: list[float], place: int) -> float:
     """Linear interpolation of `values` at ascending `places`; outside of them the nearest value."""
     right = bisect_right(places, place)
@@ -159,12 +151,6 @@ def read_cost_curve(file: Path) -> CostCurve:
     """The curve in a file. Raises ValueError when it is foreign, altered or contradicts itself."""
     what = f"{NOUN} {file}"
     return read_sealed(file, CostCurve, what=what, format=FORMAT, version=VERSION, again="measure it again")
-
-
-def inspect_cost_curve(cost: str) -> CostCurveFacts:
-    """The curve that `cost` names. Raises ValueError when it is missing, foreign or altered."""
-    path = find_cost_curve(cost)
-    return CostCurveFacts(path=path, curve=read_cost_curve(path))
 
 
 def write_cost_curve(file: Path, curve: CostCurve) -> str:
