@@ -73,8 +73,8 @@ def artifact_to_make(
 
     It is made at the path that is `named` already, where a command can put it there; `reason`: see ToMake.
     """
-    made = catalog.ARTIFACTS[kind]
-    folder = Path(named).parent if Path(named).name == made.result else made_in(kind, target)
+    made, tau = catalog.ARTIFACTS[kind], tau_to_count(spec) if kind == "draft_graph" else None
+    folder = Path(named).parent if Path(named).name == made.result else made_in(kind, target, tau)
     command = (
         *made.command.split(),
         *("--target", argument_of(target), "--dtype", target.dtype),
@@ -82,6 +82,7 @@ def artifact_to_make(
         *("--block-length", str(spec.grid.block_length[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
         *(budget_option(spec) if kind == "draft_graph" else ()),
+        *(() if tau is None else ("--tau", str(tau))),
         *("--out", str(folder)),
     )
     return ToMake(
@@ -118,9 +119,10 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
     )
 
 
-def made_in(kind: str, target: TargetSpec) -> Path:
-    """The directory that an artifact of a target is made in."""
-    return Path("runs") / f"{catalog.ARTIFACTS[kind].command.split()[-1]}-{Path(argument_of(target)).name}"
+def made_in(kind: str, target: TargetSpec, tau: float | None = None) -> Path:
+    """The directory that an artifact of a target is made in, for the threshold rule where `tau` is given."""
+    rule = "" if tau is None else f"-tau{tau}"
+    return Path("runs") / f"{catalog.ARTIFACTS[kind].command.split()[-1]}-{Path(argument_of(target)).name}{rule}"
 
 
 def argument_of(target: TargetSpec) -> str:
@@ -133,6 +135,11 @@ def tasks_to_learn(tasks: Iterable[TaskSpec]) -> tuple[str, ...]:
     """The sweep's tasks that have prompts of their own to train on; a file to be chosen where none has."""
     names = [task.kind for task in tasks if catalog.TASKS[task.kind].train_split]
     return tuple(dict.fromkeys(names)) or (f"jsonl:{TRAIN_FILE}",)
+
+
+def tau_to_count(spec: SweepSpec) -> float | None:
+    """The threshold that a graph is made for: the sweep's first one, None where it has the standard rule too."""
+    return None if "standard" in spec.grid.commit else spec.grid.tau[0]
 
 
 def budget_option(spec: SweepSpec) -> tuple[str, ...]:

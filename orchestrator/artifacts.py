@@ -45,6 +45,8 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         block_length=facts.block_length,
         budget_max=getattr(facts, "budget_max", None),
         made_on=others(target, getattr(facts, "made_on", ())),
+        commit=getattr(facts, "commit", None),
+        tau=getattr(facts, "tau", None),
     )
 
 

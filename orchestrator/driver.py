@@ -64,7 +64,8 @@ def place_of(job: Job) -> Placement:
     """Items of one target go to workers that hold it; items of equal lengths and budgets take comparable time."""
     target = f"{job.cell.target.name}/{job.cell.target.digest[:12]}/{job.cell.target.dtype}"
     drafter = job.cell.drafter
-    group = f"{job.cell.task.name}/{job.cell.decode.max_new_tokens}/{drafter.kind}/{drafter.budget}"
+    decode = job.cell.decode
+    group = f"{job.cell.task.name}/{decode.max_new_tokens}/{decode.commit}/{drafter.kind}/{drafter.budget}"
     return Placement(target=target, group=group, baseline=job.cell.is_baseline)
 
 

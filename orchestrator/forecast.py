@@ -1,6 +1,6 @@
 """What a run would do: for each cell how much is stored, how much is to do and why, and what that will cost at most.
 
-Forwards are an upper bound (no drafter needs more than one forward a token), or come from the cell's own stored
+Forwards are an upper bound (no rule or drafter needs more than one forward a token), or come from the cell's own stored
 prompts where there are some. Reads the run directory, changes nothing, starts nothing, imports no torch.
 """
 
@@ -44,6 +44,8 @@ class CellForecast:
     seed: int
     max_new_tokens: int
     block_length: int
+    commit: str
+    tau: float | None
     claim: str
     added_baseline: bool
     prompts: int
@@ -151,6 +153,8 @@ def _cell(
         seed=cell.seed,
         max_new_tokens=cell.decode.max_new_tokens,
         block_length=cell.decode.block_length,
+        commit=cell.decode.commit,
+        tau=cell.decode.threshold,
         claim="" if is_study(cell) else claim_of(cell).value,
         added_baseline=labelled.added,
         prompts=job.wanted(main),

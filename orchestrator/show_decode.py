@@ -30,6 +30,10 @@ def show(console: Console, decoded: Decoded) -> None:
         return
     console.print(Text(harmless(decoded.text)), soft_wrap=True)
     console.print(Text(counts(decoded.generation), style="italic"), soft_wrap=True)
+    if decoded.rule != "standard":
+        steps = decoded.generation.steps
+        largest = f"{len(steps)} steps of the target, the largest of {max(steps)} positions"
+        console.print(Text(f"commit rule {decoded.rule}: {largest}", style="italic"), soft_wrap=True)
     if decoded.bound:
         console.print(Text(BOUND, style="italic"), soft_wrap=True)
     for block in decoded.grid:
@@ -49,6 +53,7 @@ def as_json(decoded: Decoded) -> dict[str, Any]:
     if decoded.generation is None:
         return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
     row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
+    row |= {"rule": decoded.rule}
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row

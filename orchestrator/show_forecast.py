@@ -18,6 +18,8 @@ OTHER_AXES = {
     "seed": "seed",
     "max_new_tokens": "tokens",
     "block_length": "L",
+    "commit": "commit",
+    "tau": "tau",
 }
 
 
@@ -53,7 +55,7 @@ def axes_table(spec: SweepSpec) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for axis in GridSpec.__slots__:
         values = getattr(spec.grid, axis)
-        if values:
+        if values and (axis != "tau" or "threshold" in spec.grid.commit):
             table.add_row(axis, escape(", ".join(map(number, values))))
     for drafter in spec.drafters:
         if drafter.fixed:
@@ -70,9 +72,14 @@ def axes_table(spec: SweepSpec) -> Table:
 
 
 def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
-    """One row a cell; of the other axes only those that have several values; reasons only with `why`."""
+    """One row a cell; of the other axes only those that have several values (of tau any); reasons only with `why`."""
     table = Table(show_edge=False, pad_edge=False)
-    others = [name for name in OTHER_AXES if len({getattr(cell, name) for cell in cells}) > 1]
+    ruled = any(cell.tau is not None for cell in cells)
+    others = [
+        name
+        for name in OTHER_AXES
+        if len({getattr(cell, name) for cell in cells}) > 1 or (ruled and name in ("commit", "tau"))
+    ]
     for name in ("cell", "target", "task", "T", *(OTHER_AXES[name] for name in others), "drafter"):
         table.add_column(name, no_wrap=True)
     gammas = any(cell.gamma for cell in cells)
@@ -89,7 +96,7 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
             escape(cell.target),
             escape(cell.task),
             number(cell.temperature),
-            *(str(getattr(cell, name)) for name in others),
+            *("-" if getattr(cell, name) is None else str(getattr(cell, name)) for name in others),
             escape(label),
             str(cell.budget or "-"),
             *((number(cell.gamma) if cell.gamma else "-",) if gammas else ()),

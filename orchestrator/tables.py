@@ -13,7 +13,9 @@ def built_in_tables() -> Tables:
             for name, entry in catalog.TARGETS.items()
         },
         drafters={
-            name: DrafterKind(uses=entry.uses, artifact=_artifact(entry.artifact), oracle=entry.oracle)
+            name: DrafterKind(
+                uses=entry.uses, commits=entry.commits, artifact=_artifact(entry.artifact), oracle=entry.oracle
+            )
             for name, entry in catalog.DRAFTERS.items()
         },
         tasks={name: TaskKind(needs_path=entry.needs_path) for name, entry in catalog.TASKS.items()},

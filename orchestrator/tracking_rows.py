@@ -106,7 +106,8 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         tags["invalid_metrics"] = safe_value(", ".join(invalid))
     budget = "" if cell.is_baseline else f" D{cell.drafter.budget}"
     drafter = f"{cell.drafter.name}{cell.drafter.mark}"
-    name = f"{cell.task.name} {drafter}{budget} T{cell.decode.temperature:g} {cell.target.name}"
+    rule = "" if cell.decode.threshold is None else f" {cell.decode.rule}"
+    name = f"{cell.task.name} {drafter}{budget} T{cell.decode.temperature:g}{rule} {cell.target.name}"
     return RunRow(
         name=safe_value(name)[:200],
         params=params,

@@ -24,7 +24,7 @@ from orchestrator.train_shared import (
 from sweeps.cell import Cell
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, check
+from sweeps.spec import DEFAULT_TAU, MAX_BLOCK, MAX_PROMPTS, DecodeSpec, check, check_tau
 from sweeps.store import RunDir
 from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe
@@ -36,7 +36,9 @@ CHOICE = 3  # open positions of a block without which nothing can be drafted: on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpiffyRequest:
-    """What to calibrate on: the first `prompts` of each task's train split, decoded draft-free at each temperature."""
+    """What to calibrate on: the first `prompts` of each task's train split, decoded draft-free at each temperature, by
+    the threshold rule where `tau` is given.
+    """
 
     target: str
     tasks: tuple[str, ...]
@@ -46,6 +48,7 @@ class SpiffyRequest:
     max_new_tokens: int = 128
     block_length: int = 32
     dtype: str = "float32"
+    tau: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("tasks", "temperatures"):
@@ -58,6 +61,8 @@ class SpiffyRequest:
         ):
             value = getattr(self, name)
             check(least <= value <= most, name, value, f"a whole number from {least} to {most}")
+        if self.tau is not None:
+            check_tau("tau", self.tau)
         check(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63-1")
 
 
@@ -76,7 +81,13 @@ def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
     target = resolved_target(request.target, dtype=request.dtype, max_new_tokens=request.max_new_tokens)
     tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
     rules = [
-        DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)
+        DecodeSpec(
+            temperature=temperature,
+            max_new_tokens=request.max_new_tokens,
+            block_length=request.block_length,
+            commit="standard" if request.tau is None else "threshold",
+            tau=DEFAULT_TAU if request.tau is None else request.tau,
+        )
         for temperature in request.temperatures
     ]
     return cells_of([(target, task) for task in tasks], rules, request.seed)

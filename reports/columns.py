@@ -56,6 +56,8 @@ AXES = (
     Column("seed", "int", "", "seed of the noise", "cell.seed"),
     Column("max_new_tokens", "int", "tokens", "most tokens generated for a prompt", "cell.decode.max_new_tokens"),
     Column("block_length", "int", "tokens", "positions of a block", "cell.decode.block_length"),
+    Column("commit", "text", "", "commit rule: standard or threshold", "cell.decode.commit"),
+    Column("tau", "float", "", "confidence that threshold exceeds; empty: standard", "cell.decode.threshold"),
 )
 
 CELL_COLUMNS = (

@@ -11,6 +11,7 @@ from reports.text import DASH, visible
 from sweeps.aggregate import CellResult
 from sweeps.cell import Cell
 
+RULE = "commit rule "
 OPTIONS = ("gamma", "hedge", "merge_states", "verify_margin", "cost_digest", "digest", "kind")
 
 
@@ -52,11 +53,14 @@ def labels_of(results: Iterable[CellResult]) -> Labels:
 
 
 def setting_facts(cell: Cell) -> dict[str, str]:
-    """What the cells of one table share. The first two always show, the others where they differ within the run."""
+    """What the cells of one table share. The first two always show, a commit rule where it is not everywhere the
+    standard one, the others where they differ within the run.
+    """
     decode, sampled = cell.decode, cell.decode.temperature > 0
     return {
         "": visible(cell.target.name, 80),
         "T = ": f"{decode.temperature:g}",
+        RULE: decode.rule,
         "noise ": decode.noise if sampled else "",
         "confidence ": decode.confidence if sampled else "",
         "tokens ": str(decode.max_new_tokens),
@@ -69,12 +73,13 @@ def setting_facts(cell: Cell) -> dict[str, str]:
 
 
 def varying(rows: list[dict[str, str]]) -> list[str]:
-    """One text a row: its first two facts, and any other that is not the same in all rows."""
-    shown = (
-        [key for place, key in enumerate(rows[0]) if place < 2 or len({row[key] for row in rows} - {""}) > 1]
-        if rows
-        else []
-    )
+    """One text a row: its first two facts, any other that is not the same in all rows, and a rule worth a word."""
+    values = {key: {row[key] for row in rows} - {""} for row in rows[:1] for key in row}
+    shown = [
+        key
+        for place, key in enumerate(values)
+        if place < 2 or len(values[key]) > 1 or (key == RULE and values[key] != {"standard"})
+    ]
     return [", ".join(f"{key}{row[key]}" for key in shown if row[key]) for row in rows]
 
 

@@ -53,7 +53,7 @@ def modes(result: CellResult) -> tuple[str, ...]:
 
 
 def forwards_a_token(result: CellResult) -> Estimate:
-    """Target forwards for each generated token of a cell; draft-free decoding has 1, whatever it generates."""
+    """Target forwards for each generated token of a cell; draft-free decoding by the standard rule has 1."""
     tokens = result.tokens_per_forward
     return inverted(tokens) if tokens.value else undefined(tokens.n)
 

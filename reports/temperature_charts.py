@@ -1,7 +1,8 @@
 """The pictures of a temperature study: forwards a token, agreement of stale draws, and quality, each against T.
 
 Lengths differ between noise modes from T = 2 on, so forwards are shown for each generated token, as the findings
-compare them; the table has NFE. Draft-free decoding takes one forward a token by construction: a rule, not a curve.
+compare them; the table has NFE. By the standard rule draft-free decoding takes one forward a token by construction: a
+rule, not a curve.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,20 +32,25 @@ def charts(title: str, results: list[CellResult], qualities: Sequence[Quality], 
         grey[panel(result, labels, budgets)] = max(lost) if lost and len(lost) == len(starts) else None
     greyed = {facet: start for facet, start in grey.items() if start is not None}
     agreement = agreement_points(results, labels, budgets)
+    per_token = token_points(results, labels, budgets)
+    rule = 1.0 if all(result.cell.decode.commit == "standard" for result in results) else None
     made = (
-        chart(f"Forwards for each generated token: {title}", PER_TOKEN, token_points(results, labels, budgets), greyed),
+        chart(f"Forwards for each generated token: {title}", PER_TOKEN, per_token, greyed, rule),
         chart(f"Stale draw equals the token: {title}", "% of commits", agreement, greyed),
         chart(f"Quality, draft-free: {title}", "%", quality_points(qualities), greyed),
     )
     return tuple(one for one in made if one.points)
 
 
-def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, float]) -> Chart:
-    """A picture over temperature; a series looks the same in all of them, a panel is grey where answers are lost."""
+def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, float], rule: float | None = None) -> Chart:
+    """A picture over temperature; a series looks the same in all of them, a panel is grey where answers are lost.
+
+    `rule` is what draft-free decoding takes by construction.
+    """
     panels = list(dict.fromkeys(point.facet for point in points))
     points = tuple(point for point in points if point.facet in panels[:MOST_PANELS])
     levels = {(point.facet, point.x) for point in points}
-    notes = ["Dashed: draft-free, 1 by construction."] if y == PER_TOKEN else []
+    notes = [f"Dashed: draft-free, {rule:g} by construction."] if rule is not None else []
     notes += ["Grey: at most half of the right answers are left, beyond the interval."] if grey else []
     notes += [f"{len(panels) - MOST_PANELS} more panels: see the table."] if len(panels) > MOST_PANELS else []
     return Chart(
@@ -56,7 +62,7 @@ def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, floa
         series=SERIES,
         facet="panel",
         of="Series",
-        baseline=1.0 if y == PER_TOKEN else None,
+        baseline=rule,
         digits=3 if y == PER_TOKEN else 1,
         zero=True,
         grey=tuple(start for start in grey.items() if start in levels),
@@ -64,7 +70,7 @@ def chart(title: str, y: str, points: tuple[Point, ...], grey: Mapping[str, floa
 
 
 def token_points(results: list[CellResult], labels: Labels, budgets: bool) -> tuple[Point, ...]:
-    """One panel a task and method: coupled and independent, lengths of texts apart; draft-free is the rule at 1."""
+    """One panel a task and method: coupled and independent, lengths of texts apart; draft-free is a rule at 1."""
     points: list[Point] = []
     for result in (result for result in results if not result.cell.is_baseline):
         for noise in modes(result):

@@ -20,7 +20,7 @@ HEADS = (
     Head(name="T", meaning="temperature"),
     Head(name="Prompts", meaning="decoded prompts"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
-    Head(name="Per token", unit="forwards", meaning="forwards over generated tokens; draft-free: 1 by construction"),
+    Head(name="Per token", unit="forwards", meaning="forwards over generated tokens; draft-free, standard rule: 1"),
     Head(name="Accepted", unit="states/round", meaning="draft states on the walk, mean over rounds"),
     Head(name="Stale d", meaning="total variation between stale and fresh tempered distribution, mean over commits"),
     Head(

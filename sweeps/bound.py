@@ -1,14 +1,18 @@
 """The fewest forwards that any drafter of a budget can take: arithmetic from block lengths, without a model.
 
-A block's first forward goes alone, as nothing is known of it yet, and commits one position. A later round commits what
-lies on its walk, at most the budget, and one more; a full state is never verified, which takes nothing from that.
+Under the threshold rule one step may fill a block, so that only its first forward is sure: one a block. Under the
+standard rule a block's first forward goes alone, as nothing is known of it yet, and commits one position. A later round
+commits what lies on its walk, at most the budget, and one more; a full state is never verified, which takes nothing
+from that.
 """
 
 from math import ceil
 
 
 def least_forwards(prompt_tokens: int, new_tokens: int, block_length: int, budget: int) -> int:
-    """Forwards for `new_tokens` behind a prompt, which opens the first block (blocks are aligned to position 0)."""
+    """Forwards by the standard rule for `new_tokens` behind a prompt, which opens the first block (blocks are aligned
+    to position 0).
+    """
     first, last = prompt_tokens, prompt_tokens + new_tokens
     forwards = 0
     while first < last:
@@ -16,3 +20,8 @@ def least_forwards(prompt_tokens: int, new_tokens: int, block_length: int, budge
         forwards += 1 + ceil((end - first - 1) / (budget + 1))
         first = end
     return forwards
+
+
+def blocks(prompt_tokens: int, new_tokens: int, block_length: int) -> int:
+    """Blocks that hold any of `new_tokens` behind a prompt: the fewest forwards by whatever commit rule."""
+    return -(-(prompt_tokens + new_tokens) // block_length) - prompt_tokens // block_length if new_tokens else 0

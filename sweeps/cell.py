@@ -28,6 +28,14 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
+def decode_identity(decode: DecodeSpec) -> dict[str, Any]:
+    """A decoding rule as plain JSON values. The standard rule goes without a name, as it was the only one once: cells
+    and recorded trajectories of that time stay what they are.
+    """
+    ruleless = ("commit", "tau") if decode.commit == "standard" else ()
+    return {name: getattr(decode, name) for name in DecodeSpec.__slots__ if name not in ruleless}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One target, task, decoding rule, drafter and seed."""
@@ -44,7 +52,7 @@ class Cell:
             "version": ID_VERSION,
             "target": {name: getattr(self.target, name) for name in TARGET_IDENTITY},
             "task": {"kind": self.task.kind, "split": self.task.split, "digest": self.task.digest},
-            "decode": {name: getattr(self.decode, name) for name in DecodeSpec.__slots__},
+            "decode": decode_identity(self.decode),
             "drafter": {name: getattr(self.drafter, name) for name in DRAFTER_IDENTITY},
             "seed": self.seed,
         }
@@ -55,7 +63,9 @@ class Cell:
         return digest_of(self.identity())[:20]
 
     def baseline(self) -> "Cell":
-        """The draft-free cell of the same target, task, rule and seed: the only place where a denominator is chosen."""
+        """The draft-free cell of the same target, task, rule (tau too) and seed: the only place where a denominator is
+        chosen.
+        """
         return replace(self, drafter=NO_DRAFTER)
 
     @property

@@ -25,6 +25,9 @@ class Claim(StrEnum):
 def claim_of(cell: Cell) -> Claim:
     """The claim of a cell. Independent noise is exact in distribution; an approximate cache bounds identity to it.
 
+    The commit rule changes no claim: under the threshold rule too the target's next step is a function of the state
+    (and the shared noise), and identity is promised against draft-free decoding by the same rule and tau.
+
     A whole-sequence target without a cache forwards the whole canvas for every state, so that its logits are a function
     of the state alone: lossless, as with an exact cache (`exact_cache` says so). With a `prefix` or `dual` cache they
     depend on what was kept as well, and identity is promised against the draft-free decoder with the same cache.

@@ -12,7 +12,7 @@ from typing import Any
 
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.facts import Facts
-from sweeps.spec import DecodeSpec, DrafterSpec, SweepSpec
+from sweeps.spec import DEFAULT_TAU, DecodeSpec, DrafterSpec, SweepSpec
 
 NEUTRAL: dict[str, Any] = {
     **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states", "verify_margin")},
@@ -76,13 +76,18 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
 def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
     """Every combination of the axes; an option that a drafter does not use has no value and multiplies nothing."""
     grid = spec.grid
-    settings = product(grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens, grid.block_length, grid.seed)
+    rules = [(commit, tau) for commit in grid.commit for tau in (grid.tau if commit == "threshold" else (None,))]
+    settings = product(
+        rules, grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens, grid.block_length, grid.seed
+    )
     outer = product(spec.targets, spec.tasks, tuple(settings), spec.drafters)
-    for target, task, (temperature, noise, confidence, tokens, length, seed), drafter in outer:
+    for target, task, ((commit, tau), temperature, noise, confidence, tokens, length, seed), drafter in outer:
         for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
             yield {
                 "target": target,
                 "task": task,
+                "commit": commit,
+                "tau": tau,
                 "temperature": temperature,
                 "noise": noise,
                 "confidence": confidence,
@@ -124,6 +129,9 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
         reason = f"can never fit: {target} has {positions} positions, and a prompt takes some of them"
         return {"target": target, "max_new_tokens": tokens}, reason
     kind = facts.kinds[drafter.kind]
+    if point["commit"] not in kind.commits:
+        reason = f"{drafter.kind} drafts for the commit rule {' or '.join(kind.commits)} only"
+        return {"drafter": drafter.name, "commit": point["commit"]}, reason
     if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
         reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
         return {"drafter": drafter.name, "noise": "independent"}, reason
@@ -143,6 +151,10 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
         command = facts.commands.get((target, drafter.name), kind.artifact.command)
         make = f"make one ({command}), then name it as the checkpoint of drafter {drafter.name}"
         return pair, f"no {noun} is known for {target}: {make}"
+    if artifact.commit not in (None, point["commit"]):
+        how = kind.artifact.command + (f" --tau {point['tau']}" if point["commit"] == "threshold" else "")
+        make = f"make another ({how}), and a drafter of its own with it as the checkpoint"
+        return pair | {"commit": point["commit"]}, f"its {noun} is for the commit rule {artifact.commit}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
     if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
@@ -159,6 +171,8 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
         noise=point["noise"],
         confidence=point["confidence"],
         ignore_eos=spec.ignore_eos,
+        commit=point["commit"],
+        tau=DEFAULT_TAU if point["tau"] is None else point["tau"],
     )
     drafter: DrafterSpec = point["drafter"]
     uses = facts.kinds[drafter.kind].uses

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sweeps.spec import CommitRule
 from sweeps.tables import DrafterKind
 
 
@@ -14,7 +15,8 @@ class Artifact:
     """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
 
     `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
-    where this one is none of them (a transfer, which people are told of).
+    where this one is none of them (a transfer, which people are told of). `commit` is the commit rule it was made for,
+    `tau` that rule's threshold (None: the standard rule has none, or it is not made yet).
     """
 
     path: str
@@ -22,6 +24,8 @@ class Artifact:
     block_length: int | None
     budget_max: int | None = None
     made_on: str = ""
+    commit: CommitRule | None = None
+    tau: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

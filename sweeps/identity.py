@@ -1,11 +1,13 @@
 """Checking a claim: a cell's generations against the draft-free ones, token for token.
 
 Where they differ, the first commit that differs is found in commit order (an early swap of two positions changes the
-text far from where it happened), and the margin there says whether rounding can explain it: near-tie, or BUG.
+text far from where it happened), in whole steps of the target where these hold several commits, and the margin there
+says whether rounding can explain it: near-tie, or BUG.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from sweeps.records import GenerationRecord
@@ -21,9 +23,10 @@ NEAR_TIE = {"float64": 1e-9, "float32": 1e-3, "float16": 0.05, "bfloat16": 0.25}
 class Mismatch:
     """One prompt whose tokens differ from the draft-free ones.
 
-    `step` counts commits from 0: the first that differs (position or token). `index` is the first output token that
-    differs. `margin` is the greater of both runs' margins at that commit (log-odds; None: there was no rival, or no
-    such commit in one of the runs), so that a near-tie must be one on both sides.
+    `step` counts commits from 0: the first that differs (position or token), or the first of the first step that
+    differs in a position, a token or in how many commits it makes. `index` is the first output token that differs.
+    `margin` is the greater of both runs' margins at that commit (log-odds; None: there was no rival, or no such commit
+    in one of the runs), so that a near-tie must be one on both sides.
     """
 
     prompt_id: str
@@ -80,7 +83,8 @@ def near_tie(dtype: str, temperature: float) -> float:
 
 def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, limit: float) -> Mismatch:
     """Where and how two generations of one prompt part; a margin up to `limit` is a near-tie."""
-    step = first_difference(commits(variant), commits(baseline))
+    ours, theirs = steps(variant), steps(baseline)
+    step = sum(map(len, ours[: first_difference(ours, theirs)]))
     margin = margin_at(step, variant, baseline)
     return Mismatch(
         prompt_id=variant.prompt_id,
@@ -92,9 +96,11 @@ def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, limit: fl
     )
 
 
-def commits(record: GenerationRecord) -> tuple[tuple[int, int], ...]:
-    """The (output index, token id) pairs of a generation, in commit order."""
-    return tuple((index, record.output_ids[index]) for index in record.order)
+def steps(record: GenerationRecord) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The (output index, token id) pairs of a generation by step, in commit order."""
+    pairs = tuple((index, record.output_ids[index]) for index in record.order)
+    ends = tuple(accumulate(record.step_sizes))
+    return tuple(pairs[first:last] for first, last in zip((0, *ends), ends, strict=False))
 
 
 def first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> int:

@@ -1,12 +1,15 @@
 """Laws that counts obey when decoding is correct; each violation is an alarm, shown first in every report.
 
-Each round reveals one commit and each accepted draft state one more, so generated tokens = rounds + accepted, where
-rounds are NFE less the recomputes; draft-free decoding needs exactly one forward a token; a drafter can never need more
-rounds than that (with `verify_margin` it may need more forwards); a timed pass repeats the decode pass exactly.
+Each round reveals one step of the target and each accepted draft state one more, so steps = rounds + accepted, where
+rounds are NFE less the recomputes. Under the standard rule a step is one token, under the threshold rule one or more;
+draft-free decoding needs exactly one forward a step; a drafter can never need more rounds than that (with
+`verify_margin` it may need more forwards), nor any rule fewer than one a block; a timed pass repeats the decode pass
+exactly.
 """
 
 from collections.abc import Iterator
 
+from sweeps.bound import blocks
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
 from sweeps.merge import Alarm, CellRows
@@ -24,19 +27,40 @@ def count_alarms(cell: Cell, rows: CellRows, baseline: CellRows) -> Iterator[Ala
 def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationRecord | None) -> Iterator[Alarm]:
     """Alarms of one generation."""
     nfe, tokens, accepted = row.counters.nfe, row.tokens_generated, sum(row.counters.accepted)
-    rounds = row.counters.rounds
-    if tokens != rounds + accepted:
-        message = f"prompt {row.prompt_index}: {tokens} tokens from {rounds} rounds and {accepted} accepted drafts"
+    rounds, sets = row.counters.rounds, cell.decode.commit == "threshold"
+    steps, made = (len(row.step_sizes), "steps") if sets else (tokens, "tokens")
+    if steps != rounds + accepted:
+        message = f"prompt {row.prompt_index}: {steps} {made} from {rounds} rounds and {accepted} accepted drafts"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
-    if cell.is_baseline and nfe != tokens:
-        message = f"prompt {row.prompt_index}: {nfe} forwards for {tokens} tokens without drafts"
-        yield Alarm(kind="draft-free NFE differs from tokens", message=message, prompt_id=row.prompt_id)
+    if cell.is_baseline and nfe != steps:
+        message = f"prompt {row.prompt_index}: {nfe} forwards for {steps} {made} without drafts"
+        yield Alarm(kind=f"draft-free NFE differs from {made}", message=message, prompt_id=row.prompt_id)
+    if (
+        sum(row.step_sizes) != tokens
+        or min(row.step_sizes, default=1) < 1
+        or (not sets and max(row.step_sizes, default=1) > 1)
+    ):
+        message = f"prompt {row.prompt_index}: {tokens} tokens in {len(row.step_sizes)} steps of {sum(row.step_sizes)}"
+        yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
+    if sets and rounds < (least := blocks(row.prompt_tokens, tokens, cell.decode.block_length)):
+        message = f"prompt {row.prompt_index}: {rounds} rounds for {least} blocks"
+        yield Alarm(kind="fewer forwards than blocks", message=message, prompt_id=row.prompt_id)
     if row.counters.recomputes and not cell.drafter.verify_margin:
         message = f"prompt {row.prompt_index}: {row.counters.recomputes} recomputes without a margin to verify"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
-    if draft_free is not None and row.output_ids == draft_free.output_ids and rounds > draft_free.counters.nfe:
+    if draft_free is not None and same_steps(row, draft_free, sets) and rounds > draft_free.counters.nfe:
         message = f"prompt {row.prompt_index}: {rounds} rounds, draft-free {draft_free.counters.nfe}"
         yield Alarm(kind="more forwards than draft-free", message=message, prompt_id=row.prompt_id)
+
+
+def same_steps(row: GenerationRecord, draft_free: GenerationRecord, sets: bool) -> bool:
+    """Whether two generations took the same way, so that their forwards may be compared.
+
+    A way of the standard rule has a step for each token. Under the threshold rule an output does not tell the steps:
+    other draws (independent noise, `confidence: sampled`) or rounding may have filled it in fewer of them.
+    """
+    same = row.output_ids == draft_free.output_ids
+    return same and (not sets or (row.order, row.step_sizes) == (draft_free.order, draft_free.step_sizes))
 
 
 def timing_alarms(

@@ -20,8 +20,9 @@ class Counters:
     """What one generation cost.
 
     `accepted[r]` is the number of draft states on round r's walk and `drafted[r]` the number verified beside the root.
-    A round is one forward; `recomputes` counts the forwards of single states whose verdict was too close to be relied
-    on (`verify_margin`), which are in `nfe` as well: nfe = rounds + recomputes, and both tuples have an entry a round.
+    Each state on a walk, the root too, adds one step of the target: steps = rounds + all accepted. A round is one
+    forward; `recomputes` counts the forwards of single states whose verdict was too close to be relied on
+    (`verify_margin`), which are in `nfe` as well: nfe = rounds + recomputes, and both tuples have an entry a round.
     `positions` counts token positions forwarded (block copies, pending filled blocks, canvases; without prefill).
     `merged` counts orders that led to a draft state already found, `trimmed` drafts found and then not verified
     (`cost`).
@@ -82,8 +83,10 @@ class GenerationRecord:
 
     `output_ids` are the tokens generated (all of them; `tokens_kept` cuts at the first stop id, which is not kept).
     `order[i]` is the output index of the i-th commit, `rounds[i]` the round that decided it, `margins[i]` how far
-    the nearest other commit was: the lesser of two gaps, log-odds between the best and second best position, and
-    between the best and second best token score (an infinite gap, where there was no rival, is stored as None).
+    the nearest other step was: the least of the gaps in log-odds between positions (and, under the threshold rule, of
+    their distances to tau) and of those between the best and second best token score (an infinite one, where there was
+    no rival, is stored as None). `steps[s]` is the number of commits of the target's s-th step, which in commit order
+    follow each other in ascending position; rows of before there were several commits a step have none.
     `pieces[i]` is the text of output token i decoded alone, for display only; it may be left empty. `drawn` is None in
     rows that nobody watched.
     """
@@ -102,8 +105,14 @@ class GenerationRecord:
     rounds: tuple[int, ...]
     margins: tuple[float | None, ...]
     counters: Counters
+    steps: tuple[int, ...] = ()
     pieces: tuple[str, ...] = ()
     drawn: Drawn | None = None
+
+    @property
+    def step_sizes(self) -> tuple[int, ...]:
+        """Commits of each step."""
+        return self.steps or (1,) * len(self.order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

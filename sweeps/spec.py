@@ -20,6 +20,7 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
 MAX_BUDGET = 4096
 MAX_BLOCK = 1024
 MAX_PROMPTS = 100_000  # planning makes every prompt: beyond this it would seem to hang
+DEFAULT_TAU = 0.9
 MIN_CPUS = 0.01  # a hundred workers a CPU; less would plan thousands
 
 
@@ -27,6 +28,11 @@ def check(condition: bool, where: str, value: object, allowed: str) -> None:
     """Raise ValueError naming the field, its value and what is allowed, unless `condition` holds."""
     if not condition:
         raise ValueError(f"{where} is {cut(repr(value), 120)}: allowed is {allowed}")
+
+
+def check_tau(where: str, tau: float) -> None:
+    """Raise ValueError unless `tau` is a threshold that some confidence can exceed and some cannot."""
+    check(0 < tau < 1, where, tau, "a number above 0 and below 1")
 
 
 def normalised(value: float) -> float:
@@ -85,7 +91,12 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSpec:
-    """The target's own rule: everything that decides the output without any drafter (decoding.md sections 1 and 2)."""
+    """The target's own rule: everything that decides the output without any drafter (decoding.md sections 1 and 2).
+
+    `commit` says what one forward fills: the most confident position (`standard`), or every position whose confidence
+    exceeds `tau`, and where none does the most confident one (`threshold`). The standard rule is that of a tau which
+    nothing exceeds, so there `tau` is 1.
+    """
 
     max_new_tokens: int = 128
     block_length: int = 32
@@ -93,6 +104,8 @@ class DecodeSpec:
     noise: Noise = "coupled"
     confidence: Confidence = "top1"
     ignore_eos: bool = False
+    commit: CommitRule = "standard"
+    tau: float = DEFAULT_TAU
 
     def __post_init__(self) -> None:
         check(self.max_new_tokens >= 1, "decode.max_new_tokens", self.max_new_tokens, "a whole number from 1")
@@ -104,6 +117,25 @@ class DecodeSpec:
         if self.temperature == 0:  # no noise is drawn: one identity for both schemes and both confidence rules
             object.__setattr__(self, "noise", "coupled")
             object.__setattr__(self, "confidence", "top1")
+        if self.commit == "standard":
+            object.__setattr__(self, "tau", 1.0)
+        else:
+            check_tau("decode.tau", self.tau)
+
+    @property
+    def limit(self) -> float:
+        """The log-odds that a confidence must exceed to be filled whatever the others are (standard: inf)."""
+        return math.inf if self.commit == "standard" else math.log(self.tau / (1.0 - self.tau))
+
+    @property
+    def threshold(self) -> float | None:
+        """tau, where it decides anything."""
+        return None if self.commit == "standard" else self.tau
+
+    @property
+    def rule(self) -> str:
+        """The commit rule as people read it."""
+        return self.commit if self.threshold is None else f"{self.commit} {self.threshold}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +187,10 @@ class DrafterSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSpec:
-    """The axes. Cells are their product, less what `exclude` and impossibility take away."""
+    """The axes. Cells are their product, less what `exclude` and impossibility take away.
+
+    `tau` multiplies only the commit rule `threshold`.
+    """
 
     target: tuple[str, ...]
     task: tuple[str, ...]
@@ -168,6 +203,8 @@ class GridSpec:
     seed: tuple[int, ...] = (0,)
     max_new_tokens: tuple[int, ...] = (128,)
     block_length: tuple[int, ...] = (32,)
+    commit: tuple[CommitRule, ...] = ("standard",)
+    tau: tuple[float, ...] = (DEFAULT_TAU,)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -180,6 +217,8 @@ class GridSpec:
         for temperature in self.temperature:
             ok = math.isfinite(temperature) and temperature >= 0
             check(ok, "grid.temperature", temperature, "a finite number from 0")
+        for tau in self.tau:
+            check_tau("grid.tau", tau)
         for seed in self.seed:
             check(0 <= seed < 2**63, "grid.seed", seed, "a whole number from 0 to 2**63-1")
         for tokens in self.max_new_tokens:

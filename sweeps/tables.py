@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from sweeps.paths import cut
-from sweeps.spec import TargetSpec
+from sweeps.spec import CommitRule, TargetSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,12 @@ class ArtifactKind:
 class DrafterKind:
     """`uses` names the DrafterSpec options this kind reads; the others are neutral and may not be set.
 
-    `artifact` is what it cannot work without; an `oracle` is a bound, no method.
+    `artifact` is what it cannot work without; an `oracle` is a bound, no method. `commits` are the commit rules that it
+    drafts for.
     """
 
     uses: tuple[str, ...] = ()
+    commits: tuple[CommitRule, ...] = ("standard",)
     artifact: ArtifactKind | None = None
     oracle: bool = False
 

@@ -165,16 +165,21 @@ def greedy_stale(p_LV: Tensor, mask: int = 9) -> tuple[Stale, BlockState]:
 
 def tree_of(root: BlockState, paths: Sequence[tuple[Commit, ...]]) -> DraftTree:
     """The tree of these paths (each one's parent path listed before it, or the root)."""
-    states, parents, commits = [root], [-1], [None]
+    states, parents, steps = [root], [-1], list[tuple[Commit, ...]]([()])
     node_of: dict[tuple[Commit, ...], int] = {(): 0}
     for path in paths:
         parent = node_of[path[:-1]]
         node_of[path] = len(states)
         states.append(states[parent].fill(path[-1]))
         parents.append(parent)
-        commits.append(path[-1])  # type: ignore[arg-type]
+        steps.append((path[-1],))
     masses = tuple(0.5 ** (len(root.open) - len(state.open)) for state in states)
-    return DraftTree(states=tuple(states), parents=tuple(parents), commits=tuple(commits), masses=masses)
+    return DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=masses)
+
+
+def commits_of(tree: DraftTree) -> tuple[Commit, ...]:
+    """The commits of a tree whose drafts each have one more than their parent, in node order."""
+    return tuple(commit for (commit,) in tree.steps[1:])
 
 
 @dataclass
@@ -184,7 +189,7 @@ class RandomDrafter:
     seed: int
     budget: int = 6
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         rng = random.Random(hashed(self.seed, root.tokens))
         paths: list[tuple[Commit, ...]] = []
         seen = {root.tokens}
@@ -222,8 +227,8 @@ class RandomOrderDrafter:
             )
         return torch.stack(rows)
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
-        return grow(root, known, stale, budget=self.budget, score=self.score, **self.options)  # type: ignore[arg-type]
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        return grow(root, known[0], stale, budget=self.budget, score=self.score, **self.options)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -233,7 +238,7 @@ class WrongDrafter:
     never: int
     budget: int = 4
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         places = root.open[: min(self.budget, len(root.open))] if len(root.open) > 1 else ()
         return tree_of(root, [(Commit(place, self.never),) for place in places])
 
@@ -245,7 +250,7 @@ class KnowingDrafter:
     futures: list[list[Commit]]
     budget: int = 4
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         done = len(stale.fill_order) + 1
         state, path, paths = root, (), []
         for future in self.futures:

@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from sweeps.spec import CommitRule
+
 ZOO = Path(__file__).parent / "zoo"
 
 
@@ -73,12 +75,13 @@ class DrafterEntry:
 
     `uses` names the options of DrafterSpec it reads; `artifact` the kind of artifact it cannot work without (it is
     given as the option `checkpoint`). An `oracle` knows the target's real future: a bound, no method; its factory makes
-    an `Oracle`.
+    an `Oracle`. `commits` are the commit rules that it drafts for.
     """
 
     factory: str
     summary: str
     uses: tuple[str, ...] = ()
+    commits: tuple[CommitRule, ...] = ("standard",)
     artifact: str = ""
     oracle: bool = False
 
@@ -140,8 +143,14 @@ ARTIFACTS = {
     ),
 }
 
+ANY_RULE: tuple[CommitRule, ...] = ("standard", "threshold")
+
 DRAFTERS = {
-    "none": DrafterEntry(factory="workers.drafters.none:make", summary="draft-free decoding, one commit a forward"),
+    "none": DrafterEntry(
+        factory="workers.drafters.none:make",
+        summary="draft-free decoding, one step of the target a forward",
+        commits=ANY_RULE,
+    ),
     "ssd": DrafterEntry(
         factory="workers.drafters.ssd:make",
         summary="chain in stale confidence order with stale argmax tokens (arXiv 2510.04147)",
@@ -149,8 +158,9 @@ DRAFTERS = {
     ),
     "freedave": DrafterEntry(
         factory="workers.drafters.freedave:make",
-        summary="the same chain as ssd: equal while a step commits one position (arXiv 2510.00294)",
+        summary="the same chain as ssd, which larger steps jump along (arXiv 2510.00294)",
         uses=("budget", "verify_margin"),
+        commits=ANY_RULE,
     ),
     "blockspec": DrafterEntry(
         factory="workers.drafters.blockspec:make",
@@ -161,6 +171,7 @@ DRAFTERS = {
         factory="workers.drafters.spiffy:make",
         summary="calibrated graph of position and token ranks, frozen at the root (arXiv 2509.18085)",
         uses=("budget", "checkpoint", "verify_margin"),
+        commits=ANY_RULE,
         artifact="draft_graph",
     ),
     "spot": DrafterEntry(

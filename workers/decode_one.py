@@ -46,7 +46,8 @@ class GridBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """One prompt's generation, its text (kept tokens) and its grid; `failure` instead where decoding was refused.
+    """One prompt's generation by a commit `rule`, its text (kept tokens) and its grid; `failure` instead where decoding
+    was refused.
 
     `bound`: an oracle made it, which was told the draft-free trajectory first; its counts are a bound.
     """
@@ -54,6 +55,7 @@ class Decoded:
     index: int
     prompt_id: str
     prompt_ids: tuple[int, ...]
+    rule: str = "standard"
     bound: bool = False
     generation: Generation | None = None
     text: str = ""
@@ -95,9 +97,10 @@ def decode_prompts(
     check_device(device)
     torch.set_num_threads(threads)
     loaded = Loaded(device)
-    target, drafter = loaded.get_target(target_spec), loaded.get_drafter(drafter_spec, spec.block_length)
+    target, drafter = loaded.get_target(target_spec), loaded.get_drafter(drafter_spec, spec)
     for index, prompt in enumerate(prompts):
-        decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=(), bound=isinstance(drafter, Oracle))
+        bound = isinstance(drafter, Oracle)
+        decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=(), rule=spec.rule, bound=bound)
         try:
             ids = target.encode(prompt) if isinstance(prompt, str) else list(prompt)
             decoded = replace(decoded, prompt_ids=tuple(ids))

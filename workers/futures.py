@@ -40,8 +40,11 @@ class Futures:
         return self.keep(key, future_of(target, ids, spec=cell.decode, seed=seed))
 
     def heard(self, cell: Cell, prompt_id: str, generation: Generation) -> None:
-        """Remember a generation of a draft-free cell, which is the future of its variants where the noise is shared."""
-        if cell.decode.noise == "coupled":
+        """Remember a generation of a draft-free cell, which is the future of its variants where the noise is shared.
+
+        Only the standard rule has oracles.
+        """
+        if cell.decode.noise == "coupled" and cell.decode.commit == "standard":
             self.keep((cell.cell_id, prompt_id), Future.of(generation, cell.decode.block_length))
 
     def keep(self, key: Key, future: Future) -> Future:
@@ -63,8 +66,11 @@ def future_of(target: Target, ids: Sequence[int], *, spec: DecodeSpec, seed: int
     """The future of a prompt, recorded draft-free. `seed` is the sample's own: drafters with it meet the same noise.
 
     Raises ValueError under independent noise: no run follows the record, and its draws come back in other forwards, so
-    that a drafter which knows them bends the distribution of what is committed.
+    that a drafter which knows them bends the distribution of what is committed. Raises ValueError for another commit
+    rule than the standard one: a future is a list of commits, not of steps.
     """
+    if spec.commit != "standard":
+        raise ValueError(f"decode.commit is {spec.commit!r}: allowed for an oracle is 'standard'")
     if spec.noise == "independent":
         raise ValueError("decode.noise is 'independent': allowed for an oracle is 'coupled', where the future is one")
     return Future.of(decode(target, NoDrafter(), ids, spec=spec, seed=seed), spec.block_length)

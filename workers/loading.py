@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec, check
+from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec, TargetSpec, TaskSpec, check
 from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter, Oracle
 from workers.models.facts import find_order_model
@@ -26,11 +26,16 @@ def named(table: Mapping[str, Entry], name: str, where: str) -> Entry:
     return table[name]
 
 
-def check_artifact(kind: str, spec: DrafterSpec) -> None:
-    """Raise ValueError when a drafter's artifact is broken, or not the one of a digest that `spec` names."""
-    artifact = ARTIFACTS[kind]
-    if spec.digest and (found := resolve(artifact.inspect)(spec.checkpoint).digest) != spec.digest:
-        raise ValueError(f"drafter {spec.name}: its {artifact.noun} has digest {found}, the cell says {spec.digest}")
+def check_artifact(kind: str, spec: DrafterSpec, commit: CommitRule) -> None:
+    """Raise ValueError when a drafter's artifact is broken, is for another commit rule (an order model is for the
+    standard one), or is not the one of a digest that `spec` names.
+    """
+    noun, facts = ARTIFACTS[kind].noun, resolve(ARTIFACTS[kind].inspect)(spec.checkpoint)
+    if spec.digest and facts.digest != spec.digest:
+        raise ValueError(f"drafter {spec.name}: its {noun} has digest {facts.digest}, the cell says {spec.digest}")
+    made_for = getattr(facts, "commit", "standard")
+    if made_for != commit:
+        raise ValueError(f"drafter {spec.name}: its {noun} is for the commit rule {made_for}: asked is {commit}")
 
 
 @dataclass(slots=True)
@@ -40,7 +45,7 @@ class Loaded:
     device: str
     target_key: tuple[str, ...] = ()
     target: Target | None = None
-    drafters: dict[tuple[DrafterSpec, int], Drafter | Oracle] = field(default_factory=dict)
+    drafters: dict[tuple[DrafterSpec, int, CommitRule], Drafter | Oracle] = field(default_factory=dict)
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
     order_models: dict[tuple[str, str, int], OrderModel] = field(default_factory=dict)
 
@@ -65,17 +70,21 @@ class Loaded:
         self.target, self.target_key = target, key
         return target
 
-    def get_drafter(self, spec: DrafterSpec, block_length: int) -> Drafter | Oracle:
-        """The drafter of `spec` for blocks of this length; an oracle still has to be told each prompt's future.
+    def get_drafter(self, spec: DrafterSpec, decode: DecodeSpec) -> Drafter | Oracle:
+        """The drafter of `spec` for a decoding rule; an oracle still has to be told each prompt's future.
 
-        Raises ValueError when its checkpoint does not fit, or is not the one of a digest that `spec` names.
+        Raises ValueError when it does not draft for that commit rule, or when its checkpoint does not fit, or is not
+        the one of a digest that `spec` names.
         """
-        key = spec, block_length
+        key = spec, decode.block_length, decode.commit
         if key not in self.drafters:
             entry = named(DRAFTERS, spec.kind, f"drafter {spec.name}: kind")
+            check(
+                decode.commit in entry.commits, f"drafter {spec.name}: commit", decode.commit, " | ".join(entry.commits)
+            )
             if entry.artifact:
-                check_artifact(entry.artifact, spec)
-            self.drafters[key] = resolve(entry.factory)(spec, block_length=block_length, device=self.device)
+                check_artifact(entry.artifact, spec, decode.commit)
+            self.drafters[key] = resolve(entry.factory)(spec, block_length=decode.block_length, device=self.device)
         return self.drafters[key]
 
     def get_order_model(self, spec: DrafterSpec, block_length: int) -> OrderModel:
@@ -85,7 +94,7 @@ class Loaded:
         """
         key = spec.checkpoint, spec.digest, block_length
         if key not in self.order_models:
-            check_artifact("order_model", spec)
+            check_artifact("order_model", spec, "standard")
             path = find_order_model(spec.checkpoint)
             self.order_models[key] = load_order_model(path, block_length=block_length, device=self.device)
         return self.order_models[key]

@@ -116,7 +116,7 @@ def measure_drafter(
             stale = now() - began
             for place, drafter in random.Random(asked).sample(list(enumerate(drafters)), len(drafters)):
                 began = now()
-                drafter.propose(seen.state, seen.known.commit.position, seen.stale)
+                drafter.propose(seen.state, (seen.known.commit.position,), seen.stale)
                 if asked > 1:  # the first one warms up
                     seconds[place].append(now() - began + stale)
 
@@ -143,7 +143,7 @@ def tree_of(target: Target, ids: Sequence[int], states: int, block_length: int) 
     """A tree of so many half-filled states; what they hold differs, as experts of a mixture are chosen by it."""
     empty = open_block([], block_length, block_length, target.traits.mask_id)
     made = tuple(half_filled(empty, ids, number) for number in range(states))
-    return DraftTree(states=made, parents=(-1,) * states, commits=(None,) * states, masses=(1.0,) * states)
+    return DraftTree(states=made, parents=(-1,) * states, steps=((),) * states, masses=(1.0,) * states)
 
 
 def half_filled(state: BlockState, ids: Sequence[int], number: int) -> BlockState:

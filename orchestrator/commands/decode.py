@@ -38,6 +38,7 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--temperature", type=float, default=0.0, show_default=True)
 @click.option("--noise", type=click.Choice(["coupled", "independent"]), default="coupled", show_default=True)
 @click.option("--confidence", type=click.Choice(["top1", "sampled"]), default="top1", show_default=True)
+@click.option("--tau", type=float, help="Threshold rule: fill what is surer than this (default: the standard rule).")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
 @click.option("--block-length", type=int, default=32, show_default=True)
@@ -59,6 +60,8 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in OWN if options[name] is not None}
     axes = {name: options[name] for name in AXES}
+    if options["tau"] is not None:
+        axes |= {"commit": "threshold", "tau": options["tau"]}
     cell = single_cell(
         target=target,
         drafter=drafter,

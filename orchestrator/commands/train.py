@@ -118,11 +118,12 @@ def order(
 @click.option("--prompts", type=int, default=32, show_default=True, help="Prompts of each task's train split.")
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
 @click.option("--budget-max", type=int, default=64, show_default=True, help="Nodes at most: the largest budget.")
+@click.option("--tau", type=float, help="For the threshold rule with this tau (default: for the standard rule).")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
 @click.option("--block-length", type=int, default=32, show_default=True)
 @click.option("--dtype", default="float32", show_default=True)
-@click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>).")
+@click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>, with --tau ...-tau<tau>).")
 @pool_options
 def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
@@ -139,9 +140,10 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
 
     pool = {name: options.pop(name) for name in ("pool", "address", "workers")}
     request = SpiffyRequest(**options)
+    rule = "" if request.tau is None else f"-tau{request.tau}"
     outcome = train_spiffy_command(
         request,
-        out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}",
+        out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}{rule}",
         pool=make_pool(pool["pool"], ResourceSpec(workers=pool["workers"] or 0), address=pool["address"]),
         recipe=SpiffyRecipe(budget_max=budget_max),
         on_collect=TrainingScreen().collect,

@@ -11,6 +11,11 @@ from sweeps.aggregate import CellResult
 
 MOST_SETTINGS = 6
 MOST_ACCEPTED = 24
+PLUS_ONE = {
+    False: "tokens per forward are accepted states plus one.",
+    True: "steps of the target per forward are accepted states plus one. A step is one token by the standard rule, one "
+    "or more by the threshold rule.",
+}
 
 HEADS = (
     Head(name="Task", number=False),
@@ -40,8 +45,8 @@ def info(frames: Frames) -> SectionInfo | None:
     cuts = (f"{count(more, 'more setting')}; their means are in report-data/cells.csv",) if more > 0 else ()
     lead = (
         "A round is one target forward, and one more for each verdict that is made again. It commits the position "
-        "known from the forward before and every draft state on the walk: where no verdict is made again, tokens per "
-        f"forward are accepted states plus one. {marks.LEAD}"
+        "known from the forward before and every draft state on the walk: where no verdict is made again, "
+        f"{PLUS_ONE[any(result.cell.decode.commit == 'threshold' for result in drafting)]} {marks.LEAD}"
     )
     return SectionInfo(key="accepted", title="Accepted in a round", lead=lead, groups=groups, cuts=cuts)
 

@@ -111,6 +111,7 @@ def facts(frames: Frames) -> tuple[tuple[str, str], ...]:
     drafting = [cell for cell in cells if not cell.is_baseline]
     bounds = [cell for cell in drafting if cell.drafter.oracle]
     timed = sum(result.throughput.ratio.n for result in results)
+    ruled = any(cell.decode.threshold is not None for cell in cells)
     return (
         ("Sweep", visible(frames.spec.name)),
         ("Cells", f"{len(drafting):,} with drafts, {len(cells) - len(drafting):,} draft-free"),
@@ -120,5 +121,6 @@ def facts(frames: Frames) -> tuple[tuple[str, str], ...]:
         *((("Bounds", names([f"{cell.drafter.name}{cell.drafter.mark}" for cell in bounds])),) if bounds else ()),
         ("Budgets", ", ".join(str(budget) for budget in sorted({cell.drafter.budget for cell in drafting}))),
         ("Temperatures", ", ".join(f"{value:g}" for value in sorted({cell.decode.temperature for cell in cells}))),
+        *((("Commit rules", names([cell.decode.rule for cell in cells])),) if ruled else ()),
         ("Prompts", f"{sum(result.n for result in results):,} decoded, {timed:,} also timed"),
     )

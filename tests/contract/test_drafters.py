@@ -48,23 +48,25 @@ class Checked:
         self.drafter, self.options, self.budget = drafter, options, drafter.budget
         self.trees = self.drafts = 0
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
-        assert known not in root.open
-        assert known in stale.state.open
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        assert known
+        assert not {*known} & {*root.open}
+        assert {*known} | {*root.open} == {*stale.state.open}
         assert len(root.open) > 1
         tree = self.drafter.propose(root, known, stale)
         again = self.drafter.propose(root, known, stale)
         assert tree == again, "the same question has one answer"
         assert tree.states[0] == root
         assert tree.drafts <= self.budget
-        assert len(tree.states) == len(tree.parents) == len(tree.commits) == len(tree.masses)
-        assert (tree.parents[0], tree.commits[0], tree.masses[0]) == (-1, None, 1.0)
+        assert len(tree.states) == len(tree.parents) == len(tree.steps) == len(tree.masses)
+        assert (tree.parents[0], tree.steps[0], tree.masses[0]) == (-1, (), 1.0)
         for node in range(1, len(tree.states)):
-            parent, commit = tree.parents[node], tree.commits[node]
+            parent, step = tree.parents[node], tree.steps[node]
             assert 0 <= parent < node
-            assert commit is not None
-            assert commit.position in tree.states[parent].open, "fills a position that is not open"
-            assert tree.states[node] == tree.states[parent].fill(commit)
+            assert step
+            assert list(step) == sorted(step)
+            assert {*dict(step)} <= {*tree.states[parent].open}, "fills a position that is not open"
+            assert tree.states[node] == tree.states[parent].fill(*step)
             assert not tree.states[node].full
             assert 0 < tree.masses[node] <= tree.masses[parent]
             assert tree.masses[node] >= self.options.get("gamma", 0.0)

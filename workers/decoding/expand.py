@@ -199,7 +199,7 @@ def tree_of(root: BlockState, nodes: Sequence[Node], calls: int) -> DraftTree:
     return DraftTree(
         states=(root, *(node.virtual.state for node in nodes)),
         parents=(-1, *(index_of[node.parent.name] for node in nodes if node.parent is not None)),
-        commits=(None, *(node.commit for node in nodes)),
+        steps=((), *((node.commit,) for node in nodes if node.commit is not None)),
         masses=(1.0, *(node.mass for node in nodes)),
         merged=sum(node.orders - 1 for node in nodes),
         calls=calls,

@@ -1,8 +1,10 @@
-"""The decoder: rounds of drafting, one batched forward, and a walk along the target's own commits (decoding.md 3).
+"""The decoder: rounds of drafting, one batched forward, and a walk along the target's own steps (decoding.md 3).
 
-The last forward left the target's next commit, so applying it (the root) needs no forward of its own. A round commits
-accepted drafts plus one: the last visited state's own next commit. Without a drafter every round is one commit and the
-forwards number exactly the tokens generated; no drafter can make them more.
+A step is what the target's rule fills after one forward: one position, or under the threshold rule maybe several. The
+last forward left the target's next step, so applying it (the root) needs no forward of its own. A round takes the steps
+to the accepted drafts plus one: the last visited state's own next step. Without a drafter every round is one step (so
+under the standard rule the forwards number exactly the tokens generated); no drafter can make them more. A root that
+the known step filled ends its block without a forward.
 
 With a `verify_margin` a verdict by less is made once more, by a forward of that state alone: the shape it has without
 drafts, and so the same bits. Such a forward commits nothing of its own, so only these can make the forwards more.
@@ -41,7 +43,7 @@ def decode(
 ) -> Generation:
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
-    An empty prompt is a sequence that begins with masks. `watch` is called for every commit, in order. A verdict on a
+    An empty prompt is a sequence that begins with masks. `watch` is called for every step, in order. A verdict on a
     batch of several states whose margin is below `verify_margin` is made again on the state alone. Raises ValueError
     for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
@@ -95,12 +97,13 @@ class BlockRounds:
         positions_L = torch.arange(start, start + length, device=traits.device)
         noise = BlockNoise(self.spec, self.seed, positions_L, traits.vocab_size)
         order: list[int] = []
+        filled: tuple[int, ...] = ()
         known: Verdict | None = None  # nothing was forwarded yet: the first root goes alone
         recall: Callable[[], Stale] | None = None
         while not state.full:
             asked = self.drafter.budget and len(state.open) > 1  # a draft is never full: one open position leaves none
             stale = recall() if asked and recall else None  # made when somebody asks for it
-            tree = self.drafter.propose(state, order[-1], stale) if stale else root_alone(state)
+            tree = self.drafter.propose(state, filled, stale) if stale else root_alone(state)
             assert tree.states[0] == state, "a drafter changed the root"
             assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
             clock.lap("drafter")
@@ -111,23 +114,24 @@ class BlockRounds:
             if walked.doubtful:
                 walked = self.judged_again(tree, walked, noise)
             for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
-                before, state = tree.states[node], tree.states[node].fill(verdict.commit)
+                before, state = tree.states[node], tree.states[node].fill(*verdict.step)
                 if self.watch:
                     fresh = partial(self.stale, verdict, before, order, noise, start, tally.turn)
                     seen = Seen(start=start, state=before, verdict=verdict, known=known, recall=recall, fresh=fresh)
                     self.watch(seen)
-                tally.commit(start + verdict.commit.position, verdict)
-                order.append(verdict.commit.position)
+                tally.step(start, verdict)
+                filled = tuple(commit.position for commit in verdict.step)
+                order += filled
             clock.lap("walk")
             known, last = walked.verdicts[-1], tree.states[walked.nodes[-1]]
-            recall = cache(partial(self.stale, known, last, order[:-1], noise, start, tally.turn))
+            recall = cache(partial(self.stale, known, last, order[: -len(filled)], noise, start, tally.turn))
             tally.round(tree, walked, forwarded=self.session.positions)
         return state
 
     def judge(
         self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, noise: BlockNoise, node: int
     ) -> Verdict:
-        """The target's next commit in one node; the output head is run for the node's open positions only."""
+        """The target's next step in one node; the output head is run for the node's open positions only."""
         open = tree.states[node].open
         logits_RV = self.target.logits(hidden_NLH[node][list(open)])
         return judge(logits_RV, noise.target(self.tally.turn, node, open), open, self.spec)

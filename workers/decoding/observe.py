@@ -45,12 +45,12 @@ class Observer:
     distances: list[float | None] = field(default_factory=list)
 
     def __call__(self, seen: Seen) -> None:
-        """One commit."""
-        position, token = seen.verdict.commit
-        stale_V = None if seen.known is None else row_at(seen.known, position)
-        self.held.append(Held(token, row_at(seen.verdict, position), stale_V, self.guess(seen, position)))
-        if len(self.held) == AT_ONCE:
-            self.work()
+        """One step, commit by commit."""
+        for position, token in seen.verdict.step:
+            stale_V = None if seen.known is None else row_at(seen.known, position)
+            self.held.append(Held(token, row_at(seen.verdict, position), stale_V, self.guess(seen, position)))
+            if len(self.held) == AT_ONCE:
+                self.work()
 
     def guess(self, seen: Seen, position: int) -> int | None:
         """The drafter's own draw at a position; None at a block's first forward.

@@ -1,4 +1,7 @@
-"""The target's own rule: which position of a block state it fills next, and with which token (decoding.md section 1).
+"""The target's own rule: which positions of a block state it fills next, and with which tokens (decoding.md section 1).
+
+One forward makes one step. The standard rule fills the most confident position. The threshold rule fills every position
+whose confidence exceeds tau, and where none does, the most confident one: the standard rule is the case that tau is 1.
 
 Everything is decided in float64, whatever dtype the target computes in. Ties go to the lowest position, then to the
 lowest token id: `argmax` returns the first maximum, `topk` promises nothing, so it names no winner here.
@@ -22,16 +25,23 @@ NO_TOKEN = -math.inf
 class Verdict:
     """What the target does next in one state, and by how much.
 
-    `margin` says how far the nearest other commit is: the lesser of two gaps, log-odds between the best and second best
-    position, and between the best and second best token score there (inf where there is no rival); with `confidence:
-    sampled` also that of `other_draws`. `logits_RV` (float64) is what it was judged by.
+    `step` holds its commits in ascending position: one under the standard rule, one or more under the threshold rule.
+    `margin` says how far the nearest other step is (inf where there is none): the least of the distances at which other
+    positions would be filled (`position_margin`), of the gaps between best and second best token score at the filled
+    positions, and with `confidence: sampled` also of `other_draws`. `logits_RV` (float64) is what it was judged by.
     """
 
-    commit: Commit
+    step: tuple[Commit, ...]
     margin: float
     open: tuple[int, ...]
     logits_RV: Tensor
     draws: "Draws"
+
+    @property
+    def commit(self) -> Commit:
+        """The commit of a step that has one, as every step of the standard rule."""
+        (commit,) = self.step
+        return commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,38 +81,55 @@ def log_odds(logits_RV: Tensor, token_R: Tensor) -> Tensor:
 
 
 def judge(logits_RV: Tensor, noise_RV: Tensor | None, open: tuple[int, ...], spec: DecodeSpec) -> Verdict:
-    """The target's next commit. Raises ValueError when a logit is NaN or +inf, or leaves no token to choose."""
+    """The target's next step. Raises ValueError when a logit is NaN or +inf, or leaves no token to choose."""
     logits_RV = logits_RV.to(torch.float64)
     draws = draw(logits_RV, noise_RV, spec)
     confidences: list[float] = draws.confidence_R.tolist()
     best = max(range(len(open)), key=confidences.__getitem__)  # max keeps the first of equals
-    rivals = confidences[:best] + confidences[best + 1 :]
-    score_V = draws.scores_RV[best].clone()
-    token = int(draws.token_R[best])
-    top = float(score_V[token])
-    score_V[token] = NO_TOKEN
-    if not math.isfinite(top) or any(math.isnan(value) for value in confidences):
+    rows = [row for row, confidence in enumerate(confidences) if confidence > spec.limit] or [best]
+    scores_SV = draws.scores_RV[rows]  # indexed by a list: a copy
+    token_S1 = draws.token_R[rows][:, None]
+    top_S = scores_SV.gather(-1, token_S1)[:, 0].tolist()
+    second_S = scores_SV.scatter_(-1, token_S1, NO_TOKEN).max(-1).values.tolist()
+    if not all(map(math.isfinite, top_S)) or any(math.isnan(value) for value in confidences):
         what = f"NaN, infinite or without a candidate (temperature {spec.temperature})"
         raise ValueError(f"target: logits are {what}, so the next commit is undefined")
-    margin = min(gap(confidences[best], max(rivals, default=NO_TOKEN)), gap(top, float(score_V.max())))
+    margin = min(position_margin(confidences, rows, spec.limit), *map(gap, top_S, second_S))
     if noise_RV is not None and spec.confidence == "sampled":
-        margin = min(margin, other_draws(draws, logits_RV / spec.temperature, best))
-    return Verdict(commit=Commit(open[best], token), margin=margin, open=open, logits_RV=logits_RV, draws=draws)
+        bar = min(confidences[rows[0]], spec.limit)
+        margin = min(margin, other_draws(draws, logits_RV / spec.temperature, rows, bar))
+    tokens: list[int] = token_S1[:, 0].tolist()
+    step = tuple(Commit(open[row], token) for row, token in zip(rows, tokens, strict=True))
+    return Verdict(step=step, margin=margin, open=open, logits_RV=logits_RV, draws=draws)
 
 
-def other_draws(draws: Draws, tempered_RV: Tensor, best: int) -> float:
-    """How far it is to a commit elsewhere by drawing another token there, when confidence is that of the drawn token.
+def position_margin(confidences: list[float], rows: list[int], limit: float) -> float:
+    """How far it is to other positions than `rows`, in log-odds; inf where there are none.
 
-    Such a token must win the draw of its position and then be more confident than the best position: the greater of the
-    two distances counts, and the least over all tokens of all other positions is returned (inf when there is none).
+    Several rows stay the same while nothing crosses the limit. A single one stays while no other row crosses the limit
+    or overtakes it: that it falls below the limit itself changes nothing, since the most confident row is filled
+    anyway.
+    """
+    if len(rows) > 1:
+        return min(abs(confidence - limit) for confidence in confidences)
+    rivals = confidences[: rows[0]] + confidences[rows[0] + 1 :]
+    return gap(min(confidences[rows[0]], limit), max(rivals, default=NO_TOKEN))
+
+
+def other_draws(draws: Draws, tempered_RV: Tensor, rows: list[int], bar: float) -> float:
+    """How far it is to filling other positions than `rows` by drawing another token there, when confidence is that of
+    the drawn token.
+
+    Such a token must win the draw of its position and then be more confident than `bar`: the greater of the two
+    distances counts, and the least over all tokens of all other positions is returned (inf when there is none).
     """
     logp_RV = tempered_RV.log_softmax(-1)
-    behind_RV = draws.confidence_R[best] - (logp_RV - (-logp_RV.expm1()).log())
+    behind_RV = bar - (logp_RV - (-logp_RV.expm1()).log())
     token_R1 = draws.token_R[:, None]
     lost_RV = draws.scores_RV.gather(-1, token_R1) - draws.scores_RV
     distance_RV = torch.maximum(lost_RV, behind_RV.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf))
     distance_RV = distance_RV.scatter(-1, token_R1, math.inf)
-    distance_RV[best] = math.inf
+    distance_RV[rows] = math.inf
     return float(distance_RV.min())
 
 

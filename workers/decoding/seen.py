@@ -1,4 +1,4 @@
-"""One commit as a watcher of the decoder sees it, with the distributions before and behind it.
+"""One step as a watcher of the decoder sees it, with the distributions before and behind it.
 
 Recording a trajectory, the observation study and the temperature study all look over the decoder's shoulder through
 this noun; decoding itself never reads it, and nobody who does not watch pays for it.
@@ -14,7 +14,7 @@ from workers.decoding.state import BlockState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The target committed `verdict.commit` in `state`, a state of the block at absolute position `start`.
+    """The target committed `verdict.step` in `state`, a state of the block at absolute position `start`.
 
     `stale` is what the drafter knew in this round and `known` the verdict it comes from (both None at a block's first
     forward); without a drafter `stale` is made when it is read. `fresh()` is the stale distribution that this verdict

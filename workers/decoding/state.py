@@ -26,11 +26,14 @@ class BlockState:
     tokens: tuple[int, ...]
     open: tuple[int, ...]
 
-    def fill(self, commit: Commit) -> "BlockState":
-        """The state after `commit`. Filling a position that is not open is a programming error."""
-        assert commit.position in self.open, f"position {commit.position} is not open"
-        tokens = (*self.tokens[: commit.position], commit.token, *self.tokens[commit.position + 1 :])
-        return BlockState(tokens, tuple(position for position in self.open if position != commit.position))
+    def fill(self, *step: Commit) -> "BlockState":
+        """The state after a step, a set of commits. Filling a position that is not open is a programming error."""
+        tokens, token_at = list(self.tokens), dict(step)
+        assert len(token_at) == len(step), "a step fills a position twice"
+        for position, token in step:
+            assert position in self.open, f"position {position} is not open"
+            tokens[position] = token
+        return BlockState(tuple(tokens), tuple(position for position in self.open if position not in token_at))
 
     @property
     def full(self) -> bool:

@@ -22,8 +22,8 @@ Part = Literal["drafter", "forward", "walk"]
 class Generation:
     """One decoded prompt.
 
-    `output_ids`, `order`, `rounds`, `margins` and `tokens_kept` are those of `GenerationRecord`, except that an
-    infinite margin is `inf` here. `seconds` is the whole call after prefill; drafter, forward and walk seconds are
+    `output_ids`, `order`, `rounds`, `steps`, `margins` and `tokens_kept` are those of `GenerationRecord`, except that
+    an infinite margin is `inf` here. `seconds` is the whole call after prefill; drafter, forward and walk seconds are
     parts of it.
     """
 
@@ -33,6 +33,7 @@ class Generation:
     finish_reason: FinishReason
     order: tuple[int, ...]
     rounds: tuple[int, ...]
+    steps: tuple[int, ...]
     margins: tuple[float, ...]
     counters: Counters
     seconds: float
@@ -88,6 +89,7 @@ class Tally:
     drafted: list[int] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
 
     @property
@@ -100,11 +102,12 @@ class Tally:
         """Target forwards so far: one a round, and one for each verdict that was made again."""
         return self.turn + self.recomputes
 
-    def commit(self, position: int, verdict: Verdict) -> None:
-        """Book a commit at an absolute position, decided in the round in the making."""
-        self.order.append(position - self.prompt_tokens)
-        self.rounds.append(self.turn)
-        self.margins.append(verdict.margin)
+    def step(self, start: int, verdict: Verdict) -> None:
+        """Book a step in the block at absolute position `start`, decided in the round in the making."""
+        self.order += [start + commit.position - self.prompt_tokens for commit in verdict.step]
+        self.rounds += [self.turn] * len(verdict.step)
+        self.steps.append(len(verdict.step))
+        self.margins += [verdict.margin] * len(verdict.step)
 
     def round(self, tree: DraftTree, walked: Walk, forwarded: int) -> None:
         """Book a finished round: a forward, its walk and, where that ended in doubt, a second forward.
@@ -148,6 +151,7 @@ def finished(output: Sequence[int], stops: frozenset[int], tally: Tally, clock: 
         finish_reason="length" if first_stop is None else "stop",
         order=tuple(tally.order),
         rounds=tuple(tally.rounds),
+        steps=tuple(tally.steps),
         margins=tuple(tally.margins),
         counters=tally.counters(),
         seconds=clock.now() - clock.began,

@@ -20,8 +20,8 @@ class Drafter(Protocol):
 
     budget: int
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
-        """Drafts for `root`, which is `stale.state` plus its known next commit at position `known`.
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        """Drafts for `root`, which is `stale.state` plus its known next step: commits at the positions `known`.
 
         Returns a tree whose drafts are distinct (as paths, where states are not merged), are not full (a full state
         needs no forward), fill only open positions, and number at most the budget; parents before children, masses

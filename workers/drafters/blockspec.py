@@ -24,11 +24,11 @@ class BlockSpecDrafter:
     def __init__(self, budget: int) -> None:
         self.budget = budget
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The tree below `root`, in breadth-first order."""
         ids_L2, factors_L2 = token_factors(stale, hedge=1.0)
         confidence_L: Floats = stale.logodds_L.sigmoid().numpy()
-        level, chosen = [root_node(root, known)], list[Node]()
+        level, chosen = [root_node(root, known[0])], list[Node]()
         for depth in range(1, len(root.open)):  # a draft of depth `len(root.open)` would be full
             room = min(width_of(self.budget), self.budget - len(chosen))
             if not room:

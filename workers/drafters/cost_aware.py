@@ -38,7 +38,7 @@ class CostAwareDrafter:
         self.forward_seconds = lru_cache(maxsize=None)(curve.forward_seconds)
         self.drafter_seconds = curve.drafter_seconds(drafter.budget)
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The drafts of the other drafter that are worth it; at a block's start `stale.start` is the prefix length."""
         tree = self.drafter.propose(root, known, stale)
         return tree.cut(best_drafts(tree.masses[1:], self.forward_seconds(stale.start), self.drafter_seconds))

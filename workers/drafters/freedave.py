@@ -1,9 +1,14 @@
-"""FreeDave (arXiv 2510.00294) where the target commits one position a step: the draft states of `ssd`, walked alike.
+"""FreeDave (arXiv 2510.00294): the draft states of `ssd`, whose walk goes to the target's next state wherever it is.
 
-Its drafts are the same nested states, and its walk goes on at the largest drafted state equal to the target's next one.
-With one commit a step that is the next state of the chain, so it equals `ssd` state by state and forward by forward.
-(Only where a step commits a whole set can its walk jump over drafted states.) The public code counts the known next
-commit as its first draft row: its `draft_steps` d is budget d - 1 here.
+Its drafts are nested states, one position apart, and its walk goes on at the largest drafted state equal to the
+target's next one: there is one at most, since nested states differ. With one commit a step that is the next state of
+the chain, so it equals `ssd` state by state and forward by forward. A step of several commits jumps over states of the
+chain.
+
+That nested states are one position apart under the threshold rule too is our reading: it is what the target's own rule
+makes of the stale distribution, where the known step took every position above tau, so that each further step takes the
+single most confident one. The public code counts the known next step as its first draft row: its `draft_steps` d is
+budget d - 1 here.
 """
 
 from sweeps.spec import DrafterSpec

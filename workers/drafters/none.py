@@ -1,4 +1,4 @@
-"""No drafts: draft-free decoding, one commit a forward. The denominator of every ratio."""
+"""No drafts: draft-free decoding, one step of the target a forward. The denominator of every ratio."""
 
 from sweeps.spec import DrafterSpec
 from workers.decoding.stale import Stale
@@ -11,7 +11,7 @@ class NoDrafter:
 
     budget = 0
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The root alone."""
         return root_alone(root)
 

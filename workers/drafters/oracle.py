@@ -38,7 +38,7 @@ class InformedChain:
         self.choose = choose
         self.future = future
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The chain below `root`, never up to a full state."""
         coming = self.future.coming(stale.start, root)
         commits = tuple(islice(self.choose(root, stale, coming), min(self.budget, len(root.open) - 1)))
@@ -49,6 +49,6 @@ class InformedChain:
         return DraftTree(
             states=tuple(states),
             parents=tuple(range(-1, nodes - 1)),
-            commits=(None, *commits),
+            steps=((), *((commit,) for commit in commits)),
             masses=(1.0,) * nodes,
         )

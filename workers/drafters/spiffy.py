@@ -1,7 +1,8 @@
 """Spiffy (arXiv 2509.18085): a calibrated graph of draft states, frozen at the root's stale distribution.
 
 The graph says which sets of (position rank, token rank) pairs to draft; this file puts the root's positions and tokens
-in the place of the ranks. No model is asked and nothing depends on an earlier draft: the shape is always the same.
+in the place of the ranks. A graph for the threshold rule is made of whole steps of the target. No model is asked and
+nothing depends on an earlier draft: the shape is always the same.
 
 Ours, where the paper is silent. Token ranks are 0 and 1, the drawn token and the runner-up under the target's own token
 rule at that temperature, which are all that a round keeps of the drawn scores. Further ranks, which T = 0 alone could
@@ -16,21 +17,21 @@ from sweeps.spec import DrafterSpec
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
-from workers.models.draft_graph import NOUN, ROOT, DraftGraph, Pairs, find_draft_graph, parents_of, read_draft_graph
+from workers.models.draft_graph import NOUN, ROOT, DraftGraph, Pairs, find_draft_graph, read_draft_graph
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A node of the graph of one budget, as a tree wants it.
 
-    `parent` is the parent with the highest count (the root counts most; ties: the lowest pairs), `pair` what the node
-    has beyond it, `orders` how many parents it has. The walk compares states, so every parent leads to the node.
-    `mass`: the share of counted steps at which the node came true, but never more than its parent's.
+    `parent` is the parent with the most pairs, of those the one with the highest count (ties: the lowest pairs), `step`
+    what the node has beyond it (ascending), `orders` how many parents it has. The walk compares states, so every parent
+    leads to the node. `mass`: the share of counted steps at which the node came true, but never more than its parent's.
     """
 
     pairs: Pairs
     parent: Pairs
-    pair: tuple[int, int]
+    step: tuple[tuple[int, int], ...]
     orders: int
     mass: float
 
@@ -42,11 +43,10 @@ def shapes_of(graph: DraftGraph, budget: int) -> tuple[Shape, ...]:
     mass_of = {ROOT: 1.0}
     shapes = []
     for node in sorted(nodes, key=lambda node: len(node.pairs)):
-        parents = sorted(parents_of(node.key) & count_of.keys(), key=lambda parent: (-count_of[parent], sorted(parent)))
-        parent = parents[0]
+        parents = graph.parents(node.key, count_of.keys())
+        parent = min(parents, key=lambda parent: (-len(parent), -count_of[parent], sorted(parent)))
         mass = mass_of[node.key] = min(mass_of[parent], node.count / graph.steps)
-        (pair,) = node.key - parent
-        shapes.append(Shape(node.key, parent, pair, len(parents), mass))
+        shapes.append(Shape(node.key, parent, tuple(sorted(node.key - parent)), len(parents), mass))
     return tuple(shapes)
 
 
@@ -67,7 +67,7 @@ class SpiffyDrafter:
         self.shapes = shapes
         self.budget = budget
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The draft tree below `root`. `merged` counts the parents beyond the one that the tree names."""
         position_of = ranked_positions(root, stale)
         ids_L2, finite_L2 = stale.drawn_ids_L2.tolist(), stale.drawn_scores_L2.isfinite().tolist()
@@ -77,15 +77,16 @@ class SpiffyDrafter:
             for token in (0, 1)
             if finite_L2[position][token]
         }
-        index_of, states = {ROOT: 0}, [root]
+        index_of, states, steps = {ROOT: 0}, [root], list[tuple[Commit, ...]]([()])
         kept = [s for s in self.shapes if s.pairs <= commit_of.keys() and len(s.pairs) < len(root.open)]
         for index, shape in enumerate(kept, start=1):
             index_of[shape.pairs] = index
-            states.append(states[index_of[shape.parent]].fill(commit_of[shape.pair]))
+            steps.append(tuple(sorted(commit_of[pair] for pair in shape.step)))
+            states.append(states[index_of[shape.parent]].fill(*steps[-1]))
         return DraftTree(
             states=tuple(states),
             parents=(-1, *(index_of[shape.parent] for shape in kept)),
-            commits=(None, *(commit_of[shape.pair] for shape in kept)),
+            steps=tuple(steps),
             masses=(1.0, *(shape.mass for shape in kept)),
             merged=sum(shape.orders - 1 for shape in kept),
         )

@@ -69,11 +69,11 @@ class SpotDrafter:
         self.budget = spec.budget
         self.model = model
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The draft tree below `root`."""
         return grow(
             root,
-            known,
+            known[0],
             stale,
             budget=self.budget,
             gamma=self.spec.gamma,

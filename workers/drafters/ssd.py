@@ -16,18 +16,18 @@ class SsdDrafter:
     def __init__(self, budget: int) -> None:
         self.budget = budget
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         """The chain below `root`; a node's mass is the product of its tokens' stale confidences."""
         confidence_L = stale.logodds_L.tolist()
         order = sorted(root.open, key=lambda position: (-confidence_L[position], position))
         token_L, p_L = stale.drawn_ids_L2[:, 0].tolist(), stale.logodds_L.sigmoid().tolist()
-        states, commits, masses = [root], [], [1.0]
+        states, steps, masses = [root], list[tuple[Commit, ...]]([()]), [1.0]
         for position in order[: min(self.budget, len(root.open) - 1)]:
-            commits.append(Commit(position, token_L[position]))
-            states.append(states[-1].fill(commits[-1]))
+            steps.append((Commit(position, token_L[position]),))
+            states.append(states[-1].fill(*steps[-1]))
             masses.append(masses[-1] * p_L[position])
-        parents = tuple(range(-1, len(commits)))
-        return DraftTree(states=tuple(states), parents=parents, commits=(None, *commits), masses=tuple(masses))
+        parents = tuple(range(-1, len(steps) - 1))
+        return DraftTree(states=tuple(states), parents=parents, steps=tuple(steps), masses=tuple(masses))
 
 
 def make(spec: DrafterSpec, *, block_length: int, device: str = "cpu") -> SsdDrafter:

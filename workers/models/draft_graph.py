@@ -1,15 +1,21 @@
 """The draft graph of Spiffy (arXiv 2509.18085): which sets of (position rank, token rank) pairs are worth drafting.
 
-A node is a set of pairs, the root the empty set. Its parents are all nodes with exactly one pair less, so it may have
-several. Ranks are frozen at the root's stale distribution: position rank r is the r-th most confident position that is
-open in the root, token rank 0 the token the stale distribution draws there and 1 the runner-up. The file is JSON with
-where its counts come from, and a digest over all of it. Planning reads it, so this module imports no torch.
+A node is a set of pairs, the root the empty set. Its parents are all nodes from which one step of the target may lead
+to it, so it may have several: those with exactly one pair less, or in a graph for the threshold rule, whose steps fill
+several positions, all smaller sets. Ranks are frozen at the root's stale distribution: position rank r is the r-th most
+confident position that is open in the root, token rank 0 the token the stale distribution draws there and 1 the
+runner-up. The file is JSON with where its counts come from, and a digest over all of it. Planning reads it, so this
+module imports no torch.
 """
 
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from sweeps.spec import MAX_BLOCK, MAX_BUDGET
+import msgspec
+
+from sweeps.spec import MAX_BLOCK, MAX_BUDGET, CommitRule
 from workers.models.named import MadeOn, find_artifact
 from workers.models.sealed import read_sealed, require, write_sealed
 
@@ -58,7 +64,8 @@ class HeldOutRow:
     """What the first `budget` nodes are worth on held-out prompts of one source.
 
     `accepted` drafts in sum over `steps` roots, one at every step that has a choice. `forwards` is the exact number
-    of target forwards that decoding the same `tokens` takes with this graph, replayed from the trajectories.
+    of target forwards that decoding the same `tokens` takes with this graph, replayed from the trajectories;
+    `draft_free` those without drafts (None: one a token).
     """
 
     task: str
@@ -68,6 +75,7 @@ class HeldOutRow:
     accepted: int
     tokens: int
     forwards: int
+    draft_free: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +84,7 @@ class DraftGraph:
 
     A node comes after at least one of its parents. Fewer nodes than `budget_max` mean that no other set ever came true.
     `steps` roots of `traces` trajectories were counted; `data_digest` covers the futures of all, the held-out ones too.
+    `tau` is the threshold that they were decoded by (None: by the standard rule).
     """
 
     format: str = FORMAT
@@ -94,11 +103,13 @@ class DraftGraph:
     budget_max: int
     nodes: tuple[DraftNode, ...]
     held_out: tuple[HeldOutRow, ...]
+    tau: float | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where the parts do not fit one another."""
         require(1 <= self.block_length <= MAX_BLOCK, f"block_length is {self.block_length}")
         require(1 <= self.budget_max <= MAX_BUDGET, f"budget_max is {self.budget_max}")
+        require(self.tau is None or 0 < self.tau < 1, f"tau is {self.tau}")
         require(1 <= len(self.nodes) <= self.budget_max, f"it has {len(self.nodes)} nodes")
         known = {ROOT}
         for number, node in enumerate(self.nodes):
@@ -110,19 +121,32 @@ class DraftGraph:
             require(all(token in TOKEN_RANKS for _, token in node.pairs), f"{what}: a token rank is neither 0 nor 1")
             require(1 <= node.count <= self.steps and node.gain >= 1, f"{what}: its counts are impossible")
             require(node.key not in known, f"{what}: it is there twice")
-            require(bool(parents_of(node.key) & known), f"{what}: none of its parents comes before it")
+            require(bool(self.parents(node.key, known)), f"{what}: none of its parents comes before it")
             known.add(node.key)
+
+    @property
+    def commit(self) -> CommitRule:
+        """The commit rule that it is for."""
+        return "standard" if self.tau is None else "threshold"
+
+    def parents(self, node: Pairs, among: Set[Pairs]) -> Set[Pairs]:
+        """The sets among some from which one step may lead to `node`."""
+        return parents_of(node) & among if self.tau is None else {other for other in among if other < node}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftGraphFacts:
-    """A graph that is whole. `budget_max`: the largest budget it was made for; `made_on`: its target."""
+    """A graph that is whole. `budget_max`: the largest budget it was made for; `made_on`: its target; `commit` and
+    `tau`: its commit rule.
+    """
 
     path: Path
     digest: str
     block_length: int
     budget_max: int
     made_on: tuple[MadeOn, ...]
+    commit: CommitRule
+    tau: float | None
 
 
 def parents_of(node: Pairs) -> set[Pairs]:
@@ -142,8 +166,18 @@ def read_draft_graph(folder: Path) -> DraftGraph:
 
 
 def write_draft_graph(folder: Path, graph: DraftGraph) -> str:
-    """Write a graph with its digest, at once or not at all; returns the digest. Equal graphs give equal bytes."""
-    return write_sealed(folder / GRAPH_FILE, graph)
+    """Write a graph with its digest, at once or not at all; returns the digest. Equal graphs give equal bytes.
+
+    What is None is left out: files of the standard rule are as they were before there was another.
+    """
+    return write_sealed(folder / GRAPH_FILE, stated(msgspec.to_builtins(graph)))
+
+
+def stated(raw: Any) -> Any:
+    """Plain values without the fields that are None."""
+    if isinstance(raw, dict):
+        return {name: stated(value) for name, value in raw.items() if value is not None}
+    return [stated(value) for value in raw] if isinstance(raw, list | tuple) else raw
 
 
 def inspect(checkpoint: str) -> DraftGraphFacts:
@@ -159,4 +193,6 @@ def inspect(checkpoint: str) -> DraftGraphFacts:
         block_length=graph.block_length,
         budget_max=graph.budget_max,
         made_on=(MadeOn(target=graph.target, digest=graph.target_digest, dtype=graph.dtype),),
+        commit=graph.commit,
+        tau=graph.tau,
     )

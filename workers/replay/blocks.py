@@ -1,4 +1,4 @@
-"""From a prompt and a list of commits back to the block states they passed through.
+"""From a prompt and a list of steps back to the block states they passed through.
 
 The same rule as the decoder's: blocks are aligned to absolute position 0, the first active block may open with prompt
 tokens, positions behind the requested number of new tokens stay masked and are never filled.
@@ -21,21 +21,23 @@ class Step:
 
 
 def steps_of(
-    prompt_ids: Sequence[int], commits: Sequence[Commit], *, mask_id: int, decode: DecodeSpec
+    prompt_ids: Sequence[int], taken: Sequence[Sequence[Commit]], *, mask_id: int, decode: DecodeSpec
 ) -> tuple[Step, ...]:
-    """The state before each commit. Raises ValueError when a commit cannot follow those before it."""
+    """The state before each step (its commits). Raises ValueError when one cannot follow those before it."""
     length, end = decode.block_length, len(prompt_ids) + decode.max_new_tokens
     start = len(prompt_ids) // length * length
     step = first_step(start, prompt_ids[start:], mask_id=mask_id, length=length, end=end)
     steps: list[Step] = []
-    for number, commit in enumerate(commits):
+    for number, commits in enumerate(taken):
         if step.state.full:
             start += length
             step = first_step(start, (), mask_id=mask_id, length=length, end=end)
-        if commit.position not in step.state.open:
-            raise ValueError(f"trace: step {number} fills position {commit.position}: open is {step.state.open}")
+        positions = tuple(commit.position for commit in commits)
+        for position in positions:
+            if position not in step.state.open or positions.count(position) > 1:
+                raise ValueError(f"trace: step {number} fills position {position}: open is {step.state.open}")
         steps.append(step)
-        step = Step(start, step.state.fill(commit), (*step.fill_order, commit.position))
+        step = Step(start, step.state.fill(*commits), (*step.fill_order, *positions))
     return tuple(steps)
 
 

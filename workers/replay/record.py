@@ -17,7 +17,7 @@ from workers.decoding.seen import Seen
 from workers.decoding.state import Commit
 from workers.decoding.tally import Generation
 from workers.drafters.none import NoDrafter
-from workers.replay.trace import ROW_ARRAYS, Trace, TraceHeader
+from workers.replay.trace import ROW_ARRAYS, SIZES, Trace, TraceHeader
 from workers.targets.base import Target
 
 
@@ -25,26 +25,31 @@ from workers.targets.base import Target
 class Recorder:
     """A watcher of `decode` that keeps the rows of every step."""
 
-    commits: list[Commit] = field(default_factory=list)
+    taken: list[tuple[Commit, ...]] = field(default_factory=list)
+    margins: list[float] = field(default_factory=list)
     states: list[tuple[int, ...]] = field(default_factory=list)
     rows: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
     def __call__(self, seen: Seen) -> None:
-        """One step: the distribution that its commit was decided by."""
+        """One step: the distribution that its commits were decided by."""
         stale = seen.fresh()
-        self.commits.append(seen.verdict.commit)
+        self.taken.append(seen.verdict.step)
+        self.margins.append(seen.verdict.margin)
         self.states.append(stale.state.tokens)
         for name, source in ROW_ARRAYS.items():
             values_LX = getattr(stale, source)
             self.rows.setdefault(name, []).append(values_LX[list(stale.state.open)].numpy())
 
-    def trace(self, header: TraceHeader, margins: Sequence[float]) -> Trace:
-        """Everything seen so far as a trace. `margins` are those of the commits."""
+    def trace(self, header: TraceHeader) -> Trace:
+        """Everything seen so far as a trace."""
+        commits = [commit for step in self.taken for commit in step]
         arrays: dict[str, NDArray[Any]] = {
-            "positions": np.array([commit.position for commit in self.commits], dtype=np.int32),
-            "tokens": np.array([commit.token for commit in self.commits], dtype=np.int32),
-            "margins": narrow(np.array(margins, dtype=np.float64)),
+            "positions": np.array([commit.position for commit in commits], dtype=np.int32),
+            "tokens": np.array([commit.token for commit in commits], dtype=np.int32),
+            "margins": narrow(np.array(self.margins, dtype=np.float64)),
         }
+        if header.decode.commit == "threshold":
+            arrays[SIZES] = np.array([len(step) for step in self.taken], dtype=np.int32)
         arrays |= {name: narrow(np.concatenate(parts)) for name, parts in self.rows.items()}
         trace = Trace.of(header, arrays)
         assert [step.state.tokens for step in trace.steps] == self.states, "trace: its states are not the decoder's"
@@ -73,7 +78,7 @@ def record(
     recorder = Recorder()
     seed = sample_seed(cell.seed, prompt_id)
     generation = decode(target, NoDrafter(), header.prompt_ids, spec=cell.decode, seed=seed, watch=recorder)
-    return generation, recorder.trace(header, generation.margins)
+    return generation, recorder.trace(header)
 
 
 def narrow(array: NDArray[Any]) -> NDArray[Any]:

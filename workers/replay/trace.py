@@ -1,10 +1,11 @@
 """The draft-free trajectory of one prompt: at every step, what the target left behind and what it committed next.
 
 One format for all that looks back: order-model training, oracles, the observation study, and replay (the NFE of any
-drafter without a target forward). Every step's `Stale` therefore comes back bit for bit. Kept per step: the commit
-and its margin; per masked position of that step (a row): ids and log probabilities of the top K, log-odds, entropy,
-mass outside the top K, and the best two token scores (perturbed ones at T > 0) with their ids. Not kept, because
-they follow: probabilities and block states. Values that float32 holds exactly are kept as float32.
+drafter without a target forward). Every step's `Stale` therefore comes back bit for bit. Kept per step: its commits
+(their number too, under a commit rule that makes several) and its margin; per masked position of that step (a row): ids
+and log probabilities of the top K, log-odds, entropy, mass outside the top K, and the best two token scores (perturbed
+ones at T > 0) with their ids. Not kept, because they follow: probabilities and block states. Values that float32 holds
+exactly are kept as float32.
 
 Shapes: S steps, R rows (masked positions, step by step, ascending), K candidates, L block width.
 """
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sweeps.cell import decode_identity
 from sweeps.spec import DecodeSpec
 from workers.decoding.stale import Stale
 from workers.decoding.state import Commit
@@ -28,6 +30,7 @@ MAGIC = b"SPOTTRC\n"
 VERSION = 1
 SUFFIX = ".trace"
 STEP_ARRAYS = ("positions", "tokens", "margins")
+SIZES = "sizes"  # commits of each step, where there may be several
 ROW_ARRAYS = {  # name: the field of `Stale` its rows come from
     "ids": "ids_LK",
     "logprobs": "logprobs_LK",
@@ -59,21 +62,23 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A trajectory: `steps[s]` is the state that was forwarded at step s, `commits[s]` what the target filled next.
+    """A trajectory: `steps[s]` is the state that was forwarded at step s, `taken[s]` what the target filled next.
 
-    `margins[s]` is that commit's lesser gap (`Verdict.margin`). `arrays` holds the rows of all steps; those of step s
+    `commits` are those of all steps, in order: one a step under the standard rule, so that `commits[s]` is step s's.
+    `margins[s]` is the step's `Verdict.margin`. `arrays` holds the rows of all steps; those of step s
     are `rows[s] .. rows[s + 1]`.
     """
 
     header: TraceHeader
     commits: tuple[Commit, ...]
+    taken: tuple[tuple[Commit, ...], ...]
     margins: tuple[float, ...]
     steps: tuple[Step, ...]
     rows: tuple[int, ...]
     arrays: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        return len(self.commits)
+        return len(self.steps)
 
     def stale(self, step: int) -> Stale:
         """What the forward of step `step` left behind, bit for bit."""
@@ -107,23 +112,29 @@ class Trace:
     @classmethod
     def of(cls, header: TraceHeader, arrays: dict[str, NDArray[Any]]) -> Self:
         """A trace from its stored parts. Raises ValueError when they do not fit one another."""
-        if set(arrays) != {*STEP_ARRAYS, *ROW_ARRAYS}:
-            raise ValueError(f"trace: arrays are {sorted(arrays)}: allowed is {sorted((*STEP_ARRAYS, *ROW_ARRAYS))}")
+        allowed = {*STEP_ARRAYS, *ROW_ARRAYS, *((SIZES,) if header.decode.commit == "threshold" else ())}
+        if set(arrays) != allowed:
+            raise ValueError(f"trace: arrays are {sorted(arrays)}: allowed is {sorted(allowed)}")
         commits = tuple(
             Commit(*pair) for pair in zip(arrays["positions"].tolist(), arrays["tokens"].tolist(), strict=True)
         )
-        steps = steps_of(header.prompt_ids, commits, mask_id=header.mask_id, decode=header.decode)
+        ends = np.cumsum(arrays[SIZES]).tolist() if SIZES in arrays else list(range(1, len(commits) + 1))
+        if (ends[-1] if ends else 0) != len(commits) or len(arrays["margins"]) != len(ends):
+            raise ValueError(f"trace: {len(commits)} commits and {len(ends)} steps that do not fit one another")
+        taken = tuple(commits[first:last] for first, last in zip([0, *ends], ends, strict=False))
+        steps = steps_of(header.prompt_ids, taken, mask_id=header.mask_id, decode=header.decode)
         rows = tuple(np.cumsum([0, *(len(step.state.open) for step in steps)]).tolist())
         for name in ROW_ARRAYS:
             if len(arrays[name]) != rows[-1]:
                 raise ValueError(f"trace: {name} has {len(arrays[name])} rows: its commits ask for {rows[-1]}")
         margins = tuple(arrays["margins"].tolist())
-        return cls(header=header, commits=commits, margins=margins, steps=steps, rows=rows, arrays=arrays)
+        return cls(header=header, commits=commits, taken=taken, margins=margins, steps=steps, rows=rows, arrays=arrays)
 
 
 def encode_trace(trace: Trace) -> bytes:
     """The file content of a trace; equal traces give equal bytes."""
-    return pack(MAGIC, VERSION, msgspec.to_builtins(trace.header), trace.arrays)
+    header = msgspec.to_builtins(trace.header) | {"decode": decode_identity(trace.header.decode)}
+    return pack(MAGIC, VERSION, header, trace.arrays)
 
 
 def decode_trace(data: bytes) -> Trace:

@@ -40,8 +40,10 @@ class Part:
 
     @classmethod
     def of(cls, path: Path, sha256: bytes, role: Role, trace: Trace) -> Self:
-        """Raises ValueError for a trace that ends within a block."""
+        """Raises ValueError for a trace of another commit rule than the standard one, or that ends within a block."""
         header, length = trace.header, trace.header.decode.block_length
+        if header.decode.commit != "standard":
+            raise ValueError(f"trace: commit rule is {header.decode.rule}: allowed for an order model is standard")
         order_SL = np.empty((len(trace), length), dtype=np.int32)
         bounds = np.array(trace.rows, dtype=np.int64)
         rows_S = bounds[1:] - bounds[:-1]

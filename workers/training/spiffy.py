@@ -1,8 +1,9 @@
 """Calibrating a draft graph on draft-free trajectories (arXiv 2509.18085; decoding.md section 5).
 
-Every step of a trajectory is a root: the state after the step's own commit, with what its forward left as the stale
-distribution. The commits that followed in the block, as ranks at that distribution, are the chain that the walk would
-have taken. Deterministic: the same trajectories and recipe give the same file, byte for byte.
+Every step of a trajectory is a root: the state after the step's own commits, with what its forward left as the stale
+distribution. The steps that followed in the block, as ranks at that distribution, are the chain that the walk would
+have taken. All trajectories of a graph follow one commit rule, the graph's. Deterministic: the same trajectories and
+recipe give the same file, byte for byte.
 """
 
 import hashlib
@@ -28,10 +29,13 @@ JUDGED = (1, 2, 4, 8, 12, 16, 20, 32, 64, 128, 256)  # budgets of the held-out t
 class Futures:
     """What is kept of one trajectory: the chains of its roots by step, and the steps `[first, last)` of each block.
 
-    `origin` is what all trajectories of a graph must share: target, weights, dtype, block length, tokens, seed.
+    `origin` is what all trajectories of a graph must share: target, weights, dtype, block length, tokens, seed; `tau`
+    (None: the standard rule) too. `tokens` were committed.
     """
 
     origin: tuple[str, str, str, int, int, int]
+    tau: float | None
+    tokens: int
     task: str
     task_digest: str
     split: str
@@ -42,8 +46,15 @@ class Futures:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All that calibration reads of it, as JSON values: neither file names nor the last bits of a probability."""
-        return self.task, self.task_digest, self.prompt_id, self.temperature, self.blocks, tuple(self.chains.items())
+        """All that calibration reads of it, as JSON values: neither file names nor the last bits of a probability.
+
+        A step of the standard rule is its only pair: the digest of such data is what it always was.
+        """
+        told = [
+            (step, tuple(link[0] if self.tau is None else link for link in chain))
+            for step, chain in self.chains.items()
+        ]
+        return self.task, self.task_digest, self.prompt_id, self.temperature, self.blocks, tuple(told)
 
 
 def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> DraftGraph:
@@ -63,6 +74,10 @@ def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> 
         if futures[-1].origin != futures[0].origin:
             what = "target, weights, dtype, block length, new tokens and seed"
             raise ValueError(f"{path}: {what} are {futures[-1].origin}: the others have {futures[0].origin}")
+        if futures[-1].tau != futures[0].tau:
+            raise ValueError(
+                f"{path}: tau is {futures[-1].tau}: the others have {futures[0].tau} (None: standard rule)"
+            )
     kept_out = held_out_prompts(futures, recipe.held_out)
     counted = [each for each in futures if (each.task, each.prompt_id) not in kept_out]
     judged = [each for each in futures if (each.task, each.prompt_id) in kept_out]
@@ -88,6 +103,7 @@ def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> 
         budget_max=recipe.budget_max,
         nodes=nodes,
         held_out=tuple(judge(judged, nodes, recipe.budget_max)),
+        tau=futures[0].tau,
     )
     graph = replace(graph, digest=write_draft_graph(out_dir, graph))
     write_card(out_dir, graph)
@@ -95,11 +111,11 @@ def calibrate(paths: Sequence[Path], recipe: SpiffyRecipe, *, out_dir: Path) -> 
 
 
 def futures_of(trace: Trace, limit: int) -> Futures:
-    """The chains of a trace, cut after `limit` commits. Raises ValueError when it ends within a block."""
+    """The chains of a trace, cut after `limit` steps. Raises ValueError when it ends within a block."""
     header, total = trace.header, len(trace)
     starts = [step for step in range(total) if not trace.steps[step].fill_order]
     blocks = tuple(zip(starts, [*starts[1:], total], strict=True))
-    if any(len(trace.steps[first].state.open) != last - first for first, last in blocks):
+    if any(len(trace.steps[first].state.open) != sum(map(len, trace.taken[first:last])) for first, last in blocks):
         raise ValueError("trace: it ends within a block")
     return Futures(
         origin=(
@@ -110,31 +126,38 @@ def futures_of(trace: Trace, limit: int) -> Futures:
             header.decode.max_new_tokens,
             header.seed,
         ),
+        tau=header.decode.threshold,
+        tokens=len(trace.commits),
         task=header.task,
         task_digest=header.task_digest,
         split=header.split,
         temperature=header.decode.temperature,
         prompt_id=header.prompt_id,
-        chains={step: chain_of(trace, step, last)[:limit] for first, last in blocks for step in range(first, last - 2)},
+        chains={
+            step: chain_of(trace, step, last)[:limit]
+            for first, last in blocks
+            for step in range(first, last)
+            if len(trace.steps[step].state.open) - len(trace.taken[step]) > 1  # else its root leaves no choice
+        },
         blocks=blocks,
     )
 
 
 def chain_of(trace: Trace, step: int, last: int) -> Chain:
-    """The commits behind step `step`, as ranks at what its forward left; `last` is the end of its block.
+    """The steps behind step `step`, as ranks at what its forward left; `last` is the end of its block.
 
-    It ends before the commit that fills the block (a full state is never verified), and at the first token that is
-    neither the drawn one nor its runner-up.
+    It ends before the step that fills the block (a full state is never verified), and before the first one with a token
+    that is neither the drawn one nor its runner-up.
     """
     stale = trace.stale(step)
-    root = stale.state.fill(trace.commits[step])
+    root = stale.state.fill(*trace.taken[step])
     rank_of = {position: rank for rank, position in enumerate(ranked_positions(root, stale))}
     drawn_L2 = stale.drawn_ids_L2.tolist()
-    chain: list[tuple[int, int]] = []
-    for position, token in trace.commits[step + 1 : last - 1]:
-        if token not in drawn_L2[position]:
+    chain: list[tuple[tuple[int, int], ...]] = []
+    for commits in trace.taken[step + 1 : last - 1]:
+        if any(token not in drawn_L2[position] for position, token in commits):
             break
-        chain.append((rank_of[position], drawn_L2[position].index(token)))
+        chain.append(tuple(sorted((rank_of[position], drawn_L2[position].index(token)) for position, token in commits)))
     return tuple(chain)
 
 
@@ -186,8 +209,11 @@ def judge(futures: Sequence[Futures], nodes: Sequence[DraftNode], budget_max: in
                 budget=budget,
                 steps=sum(len(each.chains) for each in own),
                 accepted=sum(accepted(chain, graph) for each in own for chain in each.chains.values()),
-                tokens=sum(last - first for each in own for first, last in each.blocks),
+                tokens=sum(each.tokens for each in own),
                 forwards=sum(forwards(each, graph) for each in own),
+                draft_free=None
+                if own[0].tau is None
+                else sum(last - first for each in own for first, last in each.blocks),
             )
 
 

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 from sweeps.store import atomic_write
-from workers.models.draft_graph import ROOT, DraftGraph, HeldOutRow, parents_of
+from workers.models.draft_graph import ROOT, DraftGraph, HeldOutRow
 
 SHOWN = 12  # nodes listed
+DRAFT_FREE = {
+    "standard": "draft-free decoding takes one a token",
+    "threshold": "of those that draft-free decoding by the same rule takes",
+}
 
 
 def write_card(folder: Path, graph: DraftGraph) -> None:
@@ -23,6 +27,11 @@ def readme(graph: DraftGraph) -> str:
         "(arXiv 2509.18085). It decides how many forwards decoding takes, never what is decoded.",
         "",
         f"- target: `{graph.target}`, weights `{graph.target_digest[:16]}`, {graph.dtype}",
+        *(
+            []
+            if graph.tau is None
+            else [f"- commit rule: threshold, tau {graph.tau}; a node is one or more whole steps"]
+        ),
         f"- {len(graph.nodes)} nodes (asked for: {graph.budget_max}), {several} of them with several parents",
         f"- blocks of {graph.block_length} positions; the first D nodes are the graph of budget D",
         f"- counted: {graph.steps:,} steps of {graph.traces} draft-free trajectories",
@@ -52,7 +61,7 @@ def readme(graph: DraftGraph) -> str:
         "## Held-out prompts",
         "",
         "Accepted: drafts a round would accept, mean over all steps that have a choice. Forwards: of decoding the same",
-        "prompts, replayed from their trajectories; draft-free decoding takes one a token.",
+        f"prompts, replayed from their trajectories; {DRAFT_FREE[graph.commit]}.",
         "",
     ]
     for group in dict.fromkeys((row.task, row.temperature) for row in graph.held_out):
@@ -66,10 +75,11 @@ def readme(graph: DraftGraph) -> str:
 def _parents(graph: DraftGraph, index: int) -> int:
     """How many parents a node has in the whole graph."""
     known = {ROOT} | {node.key for node in graph.nodes}
-    return len(parents_of(graph.nodes[index].key) & known)
+    return len(graph.parents(graph.nodes[index].key, known))
 
 
 def _row(row: HeldOutRow) -> str:
     """One budget of a held-out table."""
     mean = f"{row.accepted / row.steps:.2f}" if row.steps else "-"
-    return f"| {row.budget} | {mean} | {row.forwards:,} of {row.tokens:,} | {row.tokens / row.forwards:.2f} |"
+    most = row.tokens if row.draft_free is None else row.draft_free
+    return f"| {row.budget} | {mean} | {row.forwards:,} of {most:,} | {row.tokens / row.forwards:.2f} |"

@@ -1,10 +1,11 @@
 """Choosing the nodes of a draft graph from what came true (arXiv 2509.18085, calibration).
 
-A chain is one step's future: the next commits as (position rank, token rank) pairs at the root's stale distribution, in
-order. With graph G a round accepts the longest prefix of the chain all of whose sets are nodes of G, because the walk
-goes from set to set and stops at the first that was not verified. So the objective is the sum of those lengths over all
-chains: a set that came true counts only where the walk gets to it. Counting sets alone, however they are reached,
-prefers small sets that nothing leads on from (for tiny-sdar 1.84 accepted drafts a round instead of 2.44 at 8 nodes).
+A chain is one root's future: the steps of the target behind it, each a tuple of (position rank, token rank) pairs at
+the root's stale distribution (one pair each under the standard rule). With graph G a round accepts the longest prefix
+of the chain all of whose sets are nodes of G, because the walk goes from set to set and stops at the first that was not
+verified. So the objective is the sum of those lengths over all chains: a set that came true counts only where the walk
+gets to it. Counting sets alone, however they are reached, prefers small sets that nothing leads on from (for tiny-sdar
+1.84 accepted drafts a round instead of 2.44 at 8 nodes).
 
 The choice is greedy: each node is the one with the largest exact gain, later parts of chains that are reached again
 included. Where every set is reached in one order only, that is the best graph of every size; else two nodes may be
@@ -18,12 +19,12 @@ from itertools import accumulate
 
 from workers.models.draft_graph import DraftNode, Pairs
 
-Chain = tuple[tuple[int, int], ...]
+Chain = tuple[tuple[tuple[int, int], ...], ...]
 
 
 def sets_of(chain: Chain) -> tuple[Pairs, ...]:
-    """The sets that came true one commit after another."""
-    return tuple(accumulate((frozenset([pair]) for pair in chain), frozenset.union))
+    """The sets that came true one step after another."""
+    return tuple(accumulate(map(frozenset, chain), frozenset.union))
 
 
 def accepted(chain: Chain, nodes: Collection[Pairs]) -> int:
@@ -69,14 +70,14 @@ def gains_of(
     return gains
 
 
-def rounds(chains: Mapping[int, Chain], commits: int, nodes: Collection[Pairs]) -> Iterator[int]:
-    """Drafts accepted in each round of decoding one block of `commits` commits; `chains` by the step of its root.
+def rounds(chains: Mapping[int, Chain], steps: int, nodes: Collection[Pairs]) -> Iterator[int]:
+    """Drafts accepted in each round of decoding one block of `steps` steps; `chains` by the step of its root.
 
-    The first forward has nothing to draft from. A round accepts drafts and makes one more commit behind them.
+    The first forward has nothing to draft from. A round accepts drafts and makes one more step behind them.
     """
     step = 0
     yield 0
-    while step < commits - 1:
+    while step < steps - 1:
         taken = accepted(chains.get(step, ()), nodes)
         yield taken
         step += taken + 1

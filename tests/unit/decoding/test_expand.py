@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.toys import hashed, normal
+from tests.toys import commits_of, hashed, normal
 from workers.decoding.best_first import best_first
 from workers.decoding.expand import VirtualState, grow, token_factors
 from workers.decoding.stale import Stale
@@ -100,7 +100,7 @@ def test_every_tree_keeps_the_contract(search) -> None:  # type: ignore[no-untyp
     assert tree.calls == options["score"].calls <= max(len(root.open) - 1, 0)
     paths = {0: ()}
     for node in range(1, len(tree.states)):
-        parent, commit = tree.parents[node], tree.commits[node]
+        parent, (commit,) = tree.parents[node], tree.steps[node]
         assert parent < node
         assert commit.position in tree.states[parent].open
         assert tree.states[node] == tree.states[parent].fill(commit)
@@ -163,7 +163,7 @@ def test_the_plain_tree_holds_the_heaviest_paths_of_all(search) -> None:  # type
     best = found[: options["budget"]]
     assert sorted(-mass for mass in tree.masses[1:]) == [mass for mass, _, _ in best]
     paths = [()]
-    for parent, commit in zip(tree.parents[1:], tree.commits[1:], strict=True):
+    for parent, commit in zip(tree.parents[1:], commits_of(tree), strict=True):
         paths.append((*paths[parent], commit))
     assert paths[1:] == [path for _, _, path in best]
 
@@ -219,7 +219,7 @@ def test_a_hedge_is_a_second_child_only_where_the_first_is_unsure() -> None:
     )
     first_level = {
         commit: mass
-        for parent, commit, mass in zip(tree.parents, tree.commits, tree.masses, strict=True)
+        for parent, commit, mass in zip(tree.parents[1:], commits_of(tree), tree.masses[1:], strict=True)
         if parent == 0
     }
     assert first_level == pytest.approx({(2, 4): 0.5, (1, 2): 0.18, (0, 0): 0.118, (0, 1): 0.08})

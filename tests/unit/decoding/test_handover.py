@@ -29,7 +29,7 @@ class Asked(KnowingDrafter):
 
     asked: list[tuple[BlockState, int, Stale]] = field(default_factory=list)
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         self.asked.append((root, known, stale))
         return super().propose(root, known, stale)
 
@@ -63,7 +63,7 @@ def test_the_drafter_is_told_of_the_last_state_of_the_walk(temperature: float) -
         future, prefix = futures[block], tuple(out.output_ids[: block * LENGTH])
         last = state_after(future[: done - 1])
         assert stale.state == last
-        assert (root, known) == (last.fill(future[done - 1]), future[done - 1].position)
+        assert (root, known) == (last.fill(future[done - 1]), (future[done - 1].position,))
         assert stale.fill_order == tuple(commit.position for commit in future[: done - 1])
         assert stale.start == block * LENGTH
         own_RV = TARGET.logits(TARGET.row(prefix, last.tokens))[list(last.open)]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from sweeps.spec import DecodeSpec
 from tests.drafters import ready
-from tests.toys import RandomDrafter, RandomOrderDrafter, ToyTarget, WrongDrafter, tree_of
+from tests.toys import RandomDrafter, RandomOrderDrafter, ToyTarget, WrongDrafter, commits_of, tree_of
 from workers.decoding import loop
 from workers.decoding.loop import decode
 from workers.decoding.noise import TARGET_STREAM, gumbel, mixed
@@ -193,7 +193,7 @@ class Zeros:
 
     budget = 4
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         order = sorted(root.open, key=lambda place: -float(stale.logodds_L[place]))
         commits = [Commit(place, 0) for place in order[:-1]]
         return tree_of(root, [tuple(commits[: depth + 1]) for depth in range(len(commits))])
@@ -202,10 +202,10 @@ class Zeros:
 def lenient_walk(tree: DraftTree, judge_node: Callable[[int], Verdict], *, doubt: float = 0.0) -> Walk:
     """Follows a chain of drafts as long as their positions are right, whatever the target draws there."""
     nodes, verdicts = [0], [judge_node(0)]
-    for node, commit in enumerate(tree.commits[1:], start=1):
-        if commit is None or commit.position != verdicts[-1].commit.position:
+    for node, commit in enumerate(commits_of(tree), start=1):
+        if commit.position != verdicts[-1].commit.position:
             break
-        verdicts[-1] = replace(verdicts[-1], commit=commit)
+        verdicts[-1] = replace(verdicts[-1], step=(commit,))
         nodes.append(node)
         verdicts.append(judge_node(node))
     return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts))
@@ -230,17 +230,17 @@ class Peeking:
     def __init__(self, seed: int, spec: DecodeSpec) -> None:
         self.seed, self.spec, self.forward = seed, spec, 0
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         self.forward += 1
-        states, commits = [root], list[Commit | None]([None])
+        states, steps = [root], list[tuple[Commit, ...]]([()])
         for (place, token), chance in next_commits(root.tokens, self.spec).items():
             after = root.fill(Commit(place, token))
             if chance and not after.full and self.next_draw(after) == 1:
                 states.append(after)
-                commits.append(Commit(place, token))
+                steps.append((Commit(place, token),))
         nodes = len(states)
         parents = (-1, *(0 for _ in range(nodes - 1)))
-        return DraftTree(states=tuple(states), parents=parents, commits=tuple(commits), masses=(1.0,) * nodes)
+        return DraftTree(states=tuple(states), parents=parents, steps=tuple(steps), masses=(1.0,) * nodes)
 
     def next_draw(self, state: BlockState) -> int:
         """The token of the next forward, should it be made for this state."""

@@ -147,7 +147,7 @@ class Noting:
         self.drafter, self.budget = drafter, drafter.budget
         self.trees: dict[tuple[int, tuple[int, ...]], DraftTree] = {}
 
-    def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         tree = self.trees[stale.start, root.tokens] = self.drafter.propose(root, known, stale)
         return tree
 
@@ -394,7 +394,7 @@ def test_independent_noise_draft_free_equals_the_naive_decoder(
 
 def test_a_drafter_spec_of_none_is_never_asked() -> None:
     class Refusing(NoDrafter):
-        def propose(self, root: BlockState, known: int, stale: Stale) -> DraftTree:
+        def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
             raise AssertionError("asked")
 
     assert DrafterSpec(name="none", kind="none", budget=0).budget == Refusing.budget == 0

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec
-from tests.toys import ToyTarget, greedy_stale
+from tests.toys import ToyTarget, commits_of, greedy_stale
 from workers.decoding.noise import gumbel
 from workers.decoding.rule import judge
 from workers.decoding.stale import stale_of
@@ -24,9 +24,9 @@ def test_two_a_level_by_hand() -> None:
     {0, 3} from {3} by .7/1.5 x .7. A third level would be full.
     """
     stale, root = greedy_stale(P)
-    tree = BlockSpecDrafter(4).propose(root, 1, stale)
+    tree = BlockSpecDrafter(4).propose(root, (1,), stale)
     assert [state.tokens for state in tree.states[1:]] == [(9, 1, 9, 0), (9, 1, 2, 9), (9, 1, 2, 0), (0, 1, 9, 0)]
-    assert tree.commits[1:] == (Commit(3, 0), Commit(2, 2), Commit(2, 2), Commit(0, 0))
+    assert commits_of(tree) == (Commit(3, 0), Commit(2, 2), Commit(2, 2), Commit(0, 0))
     assert tree.parents == (-1, 0, 0, 1, 1)
     first, second = 0.9 / 2.4 * 0.9, 0.8 / 2.4 * 0.8
     assert first * 0.8 / 1.5 * 0.8 + second * 0.9 / 1.6 * 0.9 > second
@@ -39,8 +39,8 @@ def test_a_token_that_is_nearly_as_likely_comes_before_a_less_confident_position
     """Up to the common sum of confidences: .52 x .52, then .5 x .5 and .5 x .49, and only then .35 x .35."""
     p_LV = torch.tensor([[0.98, 0.01, 0.01], [0.5, 0.49, 0.01], [0.3, 0.35, 0.35], [0.52, 0.28, 0.2]])
     stale, root = greedy_stale(p_LV)
-    tree = BlockSpecDrafter(20).propose(root, 0, stale)
-    assert tree.commits[1:4] == (Commit(3, 0), Commit(1, 0), Commit(1, 1))
+    tree = BlockSpecDrafter(20).propose(root, (0,), stale)
+    assert commits_of(tree)[:3] == (Commit(3, 0), Commit(1, 0), Commit(1, 1))
 
 
 @pytest.mark.parametrize(("budget", "width"), [(1, 2), (4, 2), (8, 2), (12, 2), (13, 3), (20, 3), (32, 4), (200, 10)])
@@ -61,7 +61,7 @@ def test_level_by_level_as_wide_as_it_may_be_with_stale_tokens(
     verdict = judge(logits_LV, noise_LV, state.open, spec)
     stale = stale_of(verdict, state, (), start=0, spec=spec, own_noise_RV=own_LV)
     root = state.fill(verdict.commit)
-    tree = BlockSpecDrafter(budget).propose(root, verdict.commit.position, stale)
+    tree = BlockSpecDrafter(budget).propose(root, (verdict.commit.position,), stale)
     depths = [len(root.open) - len(drafted.open) for drafted in tree.states[1:]]
     assert depths == sorted(depths)
     sizes = [depths.count(depth) for depth in range(1, max(depths, default=0) + 1)]
@@ -69,7 +69,7 @@ def test_level_by_level_as_wide_as_it_may_be_with_stale_tokens(
     assert all(size == width for size in sizes[:-1])
     deepest = length - 2  # one position is the known commit's, one stays open
     assert sum(sizes) == min(budget, width * deepest)
-    for parent, commit in zip(tree.parents[1:], tree.commits[1:], strict=True):
+    for parent, commit in zip(tree.parents[1:], commits_of(tree), strict=True):
         assert commit is not None
         assert commit.token in stale.drawn_ids_L2[commit.position].tolist()
         assert commit.position in tree.states[parent].open

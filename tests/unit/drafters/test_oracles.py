@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sweeps.bound import least_forwards
 from sweeps.spec import DecodeSpec
 from tests.drafters import made, ready
-from tests.toys import RandomDrafter, ToyTarget, coarse_target
+from tests.toys import RandomDrafter, ToyTarget, coarse_target, commits_of
 from workers.catalog import DRAFTERS
 from workers.decoding.loop import decode
 from workers.decoding.rule import judge
@@ -53,17 +53,17 @@ def oracle_of(kind: str, budget: int, length: int) -> Oracle:
 def test_each_oracle_knows_what_its_name_says(kind: str, drafted: list[Commit]) -> None:
     stale, root = stale_of_p()
     oracle = oracle_of(kind, 8, 4)
-    tree = oracle.knowing(FUTURE).propose(root, 1, stale)
-    assert list(tree.commits[1:]) == drafted
+    tree = oracle.knowing(FUTURE).propose(root, (1,), stale)
+    assert list(commits_of(tree)) == drafted
     assert tree.parents == tuple(range(-1, len(drafted)))
     assert tree.states[-1].open == tuple(sorted({0, 2, 3} - {commit.position for commit in drafted}))
-    assert oracle.knowing(Future({})).propose(root, 1, stale).drafts == 0
+    assert oracle.knowing(Future({})).propose(root, (1,), stale).drafts == 0
 
 
 @pytest.mark.parametrize("kind", ["oracle_joint", "oracle_token"])
 def test_the_budget_cuts_the_chain(kind: str) -> None:
     stale, root = stale_of_p()
-    assert oracle_of(kind, 1, 4).knowing(FUTURE).propose(root, 1, stale).drafts == 1
+    assert oracle_of(kind, 1, 4).knowing(FUTURE).propose(root, (1,), stale).drafts == 1
 
 
 def test_a_drafter_is_no_oracle_and_an_oracle_no_drafter() -> None:

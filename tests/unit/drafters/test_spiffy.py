@@ -5,6 +5,7 @@ import torch
 
 from sweeps.spec import DecodeSpec, DrafterSpec
 from tests.graphs import graph_of, write_wide_graph
+from tests.toys import commits_of
 from workers.decoding.rule import judge
 from workers.decoding.stale import Stale, stale_of
 from workers.decoding.state import BlockState, Commit
@@ -39,8 +40,8 @@ def drafter(graph: DraftGraph, budget: int) -> SpiffyDrafter:
 
 def test_ranks_are_those_of_the_open_positions_of_the_root() -> None:
     stale, root = roots()
-    tree = drafter(graph_of([[X], [X, Y], [X, W]]), 3).propose(root, 1, stale)
-    assert tree.commits[1:] == (
+    tree = drafter(graph_of([[X], [X, Y], [X, W]]), 3).propose(root, (1,), stale)
+    assert commits_of(tree) == (
         Commit(2, 1),
         Commit(3, 2),
         Commit(3, 0),
@@ -57,48 +58,48 @@ def test_equal_confidences_are_ranked_by_position() -> None:
     state = BlockState((M, M, M), (0, 1, 2))
     verdict = judge(torch.zeros(3, 4), None, state.open, DecodeSpec())
     stale = stale_of(verdict, state, (), start=0, spec=DecodeSpec(), own_noise_RV=None)
-    tree = drafter(graph_of([[X], [Y]]), 2).propose(state.fill(verdict.commit), 0, stale)
-    assert tree.commits[1:] == (Commit(1, 0), Commit(2, 0))
+    tree = drafter(graph_of([[X], [Y]]), 2).propose(state.fill(verdict.commit), (0,), stale)
+    assert commits_of(tree) == (Commit(1, 0), Commit(2, 0))
 
 
 def test_a_node_with_several_parents_is_drafted_once_below_the_one_that_counts_most() -> None:
     stale, root = roots()
     sets = [[X], [Y], [X, Y]]
     for counts, parent, commit in (([9, 5, 4], 1, Commit(3, 2)), ([5, 9, 4], 2, Commit(2, 1))):
-        tree = drafter(graph_of(sets, counts=counts, steps=10), 3).propose(root, 1, stale)
+        tree = drafter(graph_of(sets, counts=counts, steps=10), 3).propose(root, (1,), stale)
         assert len({state.tokens for state in tree.states}) == 4
-        assert (tree.parents[3], tree.commits[3], tree.merged) == (parent, commit, 1)
+        assert (tree.parents[3], tree.steps[3], tree.merged) == (parent, (commit,), 1)
 
 
 def test_a_parent_chosen_after_its_child_comes_before_it_in_the_tree() -> None:
     stale, root = roots()
     graph = graph_of([[X], [X, Y], [Y]], counts=[5, 4, 9], steps=10)
-    small, whole = (drafter(graph, budget).propose(root, 1, stale) for budget in (2, 3))
+    small, whole = (drafter(graph, budget).propose(root, (1,), stale) for budget in (2, 3))
     assert (small.parents, small.merged) == ((-1, 0, 1), 0)  # of budget 2 the second parent is no node
-    assert [commit for commit in whole.commits if commit] == [Commit(2, 1), Commit(3, 2), Commit(2, 1)]
+    assert [*commits_of(whole)] == [Commit(2, 1), Commit(3, 2), Commit(2, 1)]
     assert (whole.parents, whole.merged) == ((-1, 0, 0, 2), 1)
 
 
 def test_masses_are_frequencies_that_never_grow_along_a_path() -> None:
     graph = graph_of([[X], [Y], [X, Y], [X, Z]], counts=[6, 5, 8, 3], steps=20)
     stale, root = roots((0, 1, 2, 3, 4))  # position 4 is surest: it is the known commit
-    tree = drafter(graph, 4).propose(root, 4, stale)
+    tree = drafter(graph, 4).propose(root, (4,), stale)
     assert tree.masses == pytest.approx((1.0, 0.3, 0.25, 0.3, 0.15))  # 8 of 20 came through two parents: capped
 
 
 def test_nodes_that_do_not_exist_below_a_root_are_left_out_with_all_that_builds_on_them() -> None:
     graph = graph_of([[Z], [Z, Y], [X], [X, Y], [X, Y, Z]])
     stale, root = roots((0, 1, 2))  # two positions are open in the root
-    tree = drafter(graph, 5).propose(root, 1, stale)
+    tree = drafter(graph, 5).propose(root, (1,), stale)
     assert [state.tokens for state in tree.states[1:]] == [(M, 2, 1, 0, 0)]  # no third rank, and a pair would fill it
     stale, root = roots((0, 1, 2, 4))
     certain = graph_of([[(0, 1)], [(0, 1), Y], [Y]])
-    tree = drafter(certain, 3).propose(root, 4, stale)
+    tree = drafter(certain, 3).propose(root, (4,), stale)
     assert root.tokens == (M, M, M, 0, 1)
     assert tree.drafts == 3  # position 1 has a second token ...
     alone = BlockState((M, 2, M, 0, M), (0, 2, 4))
-    tree = drafter(certain, 3).propose(alone, 1, stale)
-    assert [commit for commit in tree.commits if commit] == [Commit(2, 1)]  # ... position 4 has none
+    tree = drafter(certain, 3).propose(alone, (1,), stale)
+    assert [*commits_of(tree)] == [Commit(2, 1)]  # ... position 4 has none
 
 
 def test_a_graph_for_other_blocks_or_smaller_budgets_is_refused(tmp_path: Path) -> None:
@@ -116,4 +117,4 @@ def test_fewer_nodes_than_the_budget_are_all_that_there_is(tmp_path: Path) -> No
     write_draft_graph(tmp_path, graph_of([[X]]))
     spec = DrafterSpec(name="s", kind="spiffy", checkpoint=str(tmp_path), budget=20)
     stale, root = roots()
-    assert make(spec, block_length=8).propose(root, 1, stale).drafts == 1
+    assert make(spec, block_length=8).propose(root, (1,), stale).drafts == 1

@@ -126,7 +126,7 @@ def test_contents_that_contradict_each_other_are_refused(trace):
 def test_states_follow_from_prompt_and_commits():
     spec = toy_cell(length=4, new=5).decode
     commits = [Commit(3, 7), Commit(2, 8), Commit(1, 5), Commit(0, 6), Commit(2, 4)]
-    steps = steps_of((1, 2, 3, 4, 9, 9), commits, mask_id=0, decode=spec)
+    steps = steps_of((1, 2, 3, 4, 9, 9), [(commit,) for commit in commits], mask_id=0, decode=spec)
     assert [step.start for step in steps] == [4, 4, 8, 8, 8]
     assert [step.state.tokens for step in steps] == [
         (9, 9, 0, 0),

@@ -63,7 +63,7 @@ def test_chains_are_the_next_commits_as_ranks_at_the_stale_distribution(traces: 
             stale, root = trace.stale(step), state.fill(trace.commits[step])
             chain = chain_of(trace, step, last)
             order = stale.logodds_L[list(root.open)].sort(descending=True, stable=True).indices.tolist()
-            told = [(root.open[order[rank]], token) for rank, token in chain]
+            told = [(root.open[order[rank]], token) for ((rank, token),) in chain]
             true = trace.commits[step + 1 : last - 1]
             for (position, token), commit in zip(told, true, strict=False):
                 assert position == commit.position

@@ -2,25 +2,37 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.training.spiffy_choice import accepted, choose, rounds
+from workers.training.spiffy_choice import Chain, accepted, choose, rounds
 
 A, B, C, D = (0, 0), (1, 0), (2, 0), (3, 0)
-Chains = dict[tuple[tuple[int, int], ...], int]
+Pair = tuple[int, int]
+Chains = dict[Chain, int]
 
 
-def walked(chains: Chains, graph: set[frozenset[tuple[int, int]]]) -> int:
+def ones(pairs: Sequence[Pair]) -> Chain:
+    """A chain whose steps have one pair each."""
+    return tuple((pair,) for pair in pairs)
+
+
+def after(chain: Chain, steps: int) -> frozenset[Pair]:
+    """The pairs of the first steps."""
+    return frozenset(pair for step in chain[:steps] for pair in step)
+
+
+def walked(chains: Chains, graph: set[frozenset[Pair]]) -> int:
     """Drafts accepted over all chains, step by step."""
     total = 0
     for chain, times in chains.items():
-        state: frozenset[tuple[int, int]] = frozenset()
-        for pair in chain:
-            state = state | {pair}
+        state: frozenset[Pair] = frozenset()
+        for step in chain:
+            state = state | {*step}
             if state not in graph:
                 break
             total += times
@@ -29,18 +41,24 @@ def walked(chains: Chains, graph: set[frozenset[tuple[int, int]]]) -> int:
 
 def best_of(chains: Chains, size: int) -> int:
     """The most that any set of `size` nodes accepts."""
-    nodes = sorted({frozenset(chain[: n + 1]) for chain in chains for n in range(len(chain))}, key=sorted)
+    nodes = sorted({after(chain, n + 1) for chain in chains for n in range(len(chain))}, key=sorted)
     return max(walked(chains, set(some)) for some in combinations(nodes, min(size, len(nodes))))
 
 
 @st.composite
-def futures(draw: st.DrawFn, *, one_order: bool) -> Chains:
-    """Chains over four pairs; with `one_order` every set is reached by its pairs in ascending order only."""
+def futures(draw: st.DrawFn, *, one_order: bool, sets: bool = False) -> Chains:
+    """Chains over four pairs; with `one_order` every set is reached by its pairs in ascending order only, with `sets`
+    a step may have several.
+    """
     order = st.permutations([A, B, C, D])
-    chains: Counter[tuple[tuple[int, int], ...]] = Counter()
+    chains: Counter[Chain] = Counter()
     for _ in range(draw(st.integers(1, 5))):
-        chain = draw(order)[: draw(st.integers(1, 3))]
-        chains[tuple(sorted(chain) if one_order else chain)] += draw(st.integers(1, 9))
+        pairs = draw(order)[: draw(st.integers(1, 3))]
+        chain = ones(sorted(pairs) if one_order else pairs)
+        if sets and len(chain) > 1 and draw(st.booleans()):
+            cut = draw(st.integers(1, len(chain) - 1))
+            chain = tuple(tuple(sorted(after(part, len(part)))) for part in (chain[:cut], chain[cut:]))
+        chains[chain] += draw(st.integers(1, 9))
     return dict(chains)
 
 
@@ -51,30 +69,31 @@ def test_where_every_set_has_one_order_no_graph_of_any_size_accepts_more(chains:
 
 
 @settings(max_examples=200)
-@given(futures(one_order=False), st.integers(1, 5))
+@given(st.booleans().flatmap(lambda sets: futures(one_order=False, sets=sets)), st.integers(1, 5))
 def test_the_choice_is_connected_and_exact_in_its_counts_and_gains(chains: Chains, size: int) -> None:
     nodes = choose(chains, size)
-    graph: set[frozenset[tuple[int, int]]] = {frozenset()}
+    graph: set[frozenset[Pair]] = {frozenset()}
+    reached = [(after(chain, n), after(chain, n + 1)) for chain in chains for n in range(len(chain))]
     for node in nodes:
-        assert any(node.key - {pair} in graph for pair in node.key)
+        assert any(parent in graph and child == node.key for parent, child in reached)
         before = walked(chains, graph)
         graph.add(node.key)
         assert node.gain == walked(chains, graph) - before
         assert node.count == sum(
-            times for chain, times in chains.items() if frozenset(chain[: len(node.key)]) == node.key
+            times for chain, times in chains.items() if any(after(chain, n + 1) == node.key for n in range(len(chain)))
         )
     found = {node.key for node in nodes}
     assert sum(accepted(chain, found) * times for chain, times in chains.items()) == walked(chains, found)
-    reachable = {frozenset(chain[: n + 1]) for chain in chains for n in range(len(chain))}
+    reachable = {after(chain, n + 1) for chain in chains for n in range(len(chain))}
     assert len(nodes) == min(size, len(reachable))
 
 
 def test_where_sets_have_several_orders_the_choice_is_nearly_always_the_best() -> None:
     rng, shares = random.Random(0), []
     for _ in range(150):
-        chains: Counter[tuple[tuple[int, int], ...]] = Counter()
+        chains: Counter[Chain] = Counter()
         for _ in range(rng.randint(2, 6)):
-            chains[tuple(rng.sample([A, B, C, D], rng.randint(1, 3)))] += rng.randint(1, 9)
+            chains[ones(rng.sample([A, B, C, D], rng.randint(1, 3)))] += rng.randint(1, 9)
         for size in (2, 3, 4):
             found = {node.key for node in choose(chains, size)}
             shares.append(walked(chains, found) / best_of(chains, size))
@@ -91,14 +110,24 @@ def test_a_larger_graph_begins_with_the_smaller_one_and_the_order_of_the_input_d
 
 
 def test_a_set_that_came_true_counts_only_where_the_walk_gets_to_it() -> None:
-    chains = {(A, B): 5, (B, A): 4, (C,): 3}
+    chains = {ones([A, B]): 5, ones([B, A]): 4, ones([C]): 3}
     nodes = choose(chains, 3)
     assert [sorted(node.key) for node in nodes] == [[A], [A, B], [B]]
     assert [(node.count, node.gain) for node in nodes] == [(5, 5), (9, 5), (4, 8)]  # with {B}, {A, B} is reached again
 
 
 def test_ties_go_to_fewer_pairs_then_to_the_lowest() -> None:
-    assert [sorted(node.key) for node in choose({(B,): 2, (A, C): 2}, 3)] == [[A], [B], [A, C]]
+    assert [sorted(node.key) for node in choose({ones([B]): 2, ones([A, C]): 2}, 3)] == [[A], [B], [A, C]]
+
+
+def test_a_step_of_several_pairs_is_one_node_that_smaller_ones_do_not_lead_to() -> None:
+    chains = {((A, B), (C,)): 4, ((A,), (B, C)): 3}
+    nodes = choose(chains, 4)
+    assert [(sorted(node.key), node.count, node.gain) for node in nodes] == [
+        ([A, B], 4, 4),  # {A} is worth 3 at first ...
+        ([A, B, C], 7, 4),  # ... where {A, B, C} ends both futures
+        ([A], 3, 6),  # and so is worth more once that is there
+    ]
 
 
 def test_nothing_to_choose() -> None:
@@ -115,5 +144,5 @@ def test_nothing_to_choose() -> None:
     ],
 )
 def test_rounds_of_a_block(nodes: list[list[tuple[int, int]]], expected: list[int]) -> None:
-    chains = {0: (A, B, C), 1: (A, B), 2: (B,)}
+    chains = {0: ones([A, B, C]), 1: ones([A, B]), 2: ones([B])}
     assert list(rounds(chains, 5, {frozenset(node) for node in nodes})) == expected
