@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from sweeps.spec import DecodeSpec, DrafterSpec
+from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec
 from tests.graphs import write_wide_graph
 from workers.catalog import DRAFTERS, resolve
 from workers.decoding.loop import decode
@@ -28,26 +28,31 @@ def write_random_order_model(folder: Path, block_length: int) -> None:
     save_order_model(model, folder)
 
 
-MAKERS: dict[str, Callable[[Path, int], object]] = {
-    "order_model": write_random_order_model,
-    "draft_graph": lambda folder, block_length: write_wide_graph(folder, block_length=block_length),
+MAKERS: dict[str, Callable[[Path, int, CommitRule], object]] = {
+    "order_model": lambda folder, block_length, commit: write_random_order_model(folder, block_length),
+    "draft_graph": lambda folder, block_length, commit: write_wide_graph(
+        folder, block_length=block_length, tau=None if commit == "standard" else 0.9
+    ),
 }
 
 
 @cache
-def artifact(kind: str, block_length: int) -> str:
+def artifact(kind: str, block_length: int, commit: CommitRule = "standard") -> str:
     """The directory of an artifact, made once a run of the tests."""
     folder = TemporaryDirectory(prefix=f"{kind}-")
     atexit.register(folder.cleanup)
-    MAKERS[kind](Path(folder.name), block_length)
+    MAKERS[kind](Path(folder.name), block_length, commit)
     return folder.name
 
 
 @cache
-def made(kind: str, block_length: int, budget: int, **options: object) -> Drafter | Oracle:
+def made(
+    kind: str, block_length: int, budget: int, commit: CommitRule = "standard", **options: object
+) -> Drafter | Oracle:
     """What the table makes of a kind and its options; drafters remember nothing, so one is as good as many."""
     entry = DRAFTERS[kind]
-    named = artifact(entry.artifact, block_length) if entry.artifact else ""
+    assert commit in entry.commits
+    named = artifact(entry.artifact, block_length, commit) if entry.artifact else ""
     spec = DrafterSpec(name=kind, kind=kind, budget=budget, checkpoint=named, **options)  # type: ignore[arg-type]
     drafter: Drafter | Oracle = resolve(entry.factory)(spec, block_length=block_length, device="cpu")
     assert isinstance(drafter, Oracle) == entry.oracle
@@ -61,7 +66,7 @@ def ready(
 
     With independent noise the own draft-free run would give away draws that decide other commits of this one.
     """
-    drafter = made(kind, spec.block_length, budget, **options)
+    drafter = made(kind, spec.block_length, budget, spec.commit, **options)
     if not isinstance(drafter, Oracle):
         return drafter
     future = decode(target, NoDrafter(), prompt, spec=spec, seed=seed + (spec.noise == "independent"))

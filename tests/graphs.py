@@ -35,8 +35,11 @@ def graph_of(
     return DraftGraph(**(values | options))  # type: ignore[arg-type]
 
 
-def write_wide_graph(folder: Path, *, block_length: int) -> Path:
-    """A graph with every set of up to three pairs over position ranks 0 to 3 that fits: most have several parents."""
+def write_wide_graph(folder: Path, *, block_length: int, tau: float | None = None) -> Path:
+    """A graph with every set of up to three pairs over position ranks 0 to 3 that fits: most have several parents.
+
+    For the threshold rule the largest sets come first, as steps of their own.
+    """
     ranks = [(rank, token) for rank in range(min(4, block_length - 1)) for token in (0, 1)]
     sets = [
         chosen
@@ -44,5 +47,6 @@ def write_wide_graph(folder: Path, *, block_length: int) -> Path:
         for chosen in combinations(ranks, size)
         if len({rank for rank, _ in chosen}) == size
     ]
-    write_draft_graph(folder, graph_of(sets, block_length=block_length))
+    sets = sets if tau is None else sorted(sets, key=len, reverse=True)
+    write_draft_graph(folder, graph_of(sets, block_length=block_length, tau=tau))
     return folder

@@ -210,6 +210,32 @@ class RandomDrafter:
         return tree_of(root, paths)
 
 
+@dataclass
+class RandomStepsDrafter:
+    """Valid random trees whose drafts fill one to three positions more than their parents, mostly by stale tokens."""
+
+    seed: int
+    budget: int = 6
+
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        rng = random.Random(hashed(self.seed, root.tokens))
+        states, parents, steps = [root], [-1], list[tuple[Commit, ...]]([()])
+        for _ in range(4 * self.budget):
+            parent = rng.randrange(len(states))
+            open = states[parent].open
+            if len(states) > self.budget or len(open) < 2:
+                continue
+            places = sorted(rng.sample(open, min(rng.randint(1, 3), len(open) - 1)))
+            step = tuple(Commit(place, int(stale.drawn_ids_L2[place, rng.choice((0, 0, 0, 1))])) for place in places)
+            state = states[parent].fill(*step)
+            if state not in states:
+                states.append(state)
+                parents.append(parent)
+                steps.append(step)
+        masses = tuple(0.5 ** (len(root.open) - len(state.open)) for state in states)
+        return DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=masses)
+
+
 class RandomOrderDrafter:
     """The tree search with a random order scorer."""
 

@@ -1,4 +1,4 @@
-"""The naive decoder that everything is compared with: no cache, no drafts, one commit a forward, plain loops.
+"""The naive decoder that everything is compared with: no cache, no drafts, one step a forward, plain loops.
 
 It reads the rule of decoding.md section 1 word by word and shares nothing with the decoder but the definition of the
 noise. Every forward starts a fresh sequence, so no state survives from one to the next.
@@ -17,11 +17,18 @@ from workers.targets.base import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What the naive decoder gives: generated ids, output indices in commit order, and the number of forwards."""
+    """What the naive decoder gives: generated ids, output indices in commit order, and how many of them each forward
+    filled.
+    """
 
     output_ids: tuple[int, ...]
     order: tuple[int, ...]
-    forwards: int
+    steps: tuple[int, ...]
+
+    @property
+    def forwards(self) -> int:
+        """The number of forwards."""
+        return len(self.steps)
 
 
 def reference(target: Target, prompt_ids: Sequence[int], *, spec: DecodeSpec, seed: int) -> Reference:
@@ -30,6 +37,7 @@ def reference(target: Target, prompt_ids: Sequence[int], *, spec: DecodeSpec, se
     end = len(prompt_ids) + spec.max_new_tokens
     sequence = list(prompt_ids) + [traits.mask_id] * (math.ceil(end / length) * length - len(prompt_ids))
     order: list[int] = []
+    steps: list[int] = []
     for start in range(len(prompt_ids) // length * length, end, length):
         places = range(max(start, len(prompt_ids)), min(start + length, end))
         while any(sequence[place] == traits.mask_id for place in places):
@@ -40,16 +48,28 @@ def reference(target: Target, prompt_ids: Sequence[int], *, spec: DecodeSpec, se
             choices = []
             for place in places:
                 if sequence[place] == traits.mask_id:
-                    noise_V = noise_at(spec, seed, len(order), place, traits.vocab_size)
+                    noise_V = noise_at(spec, seed, len(steps), place, traits.vocab_size)
                     token, confidence = choose(logits_LV[place - start].tolist(), noise_V, spec)
-                    choices.append((-confidence, place, token))
-            _, place, token = min(choices)  # the most confident; among equals the lowest position
-            sequence[place] = token
-            order.append(place - len(prompt_ids))
+                    choices.append((confidence, place, token))
+            step = chosen(choices, spec)
+            for _, place, token in step:
+                sequence[place] = token
+                order.append(place - len(prompt_ids))
+            steps.append(len(step))
         output = sequence[len(prompt_ids) : places[-1] + 1]
         if not spec.ignore_eos and any(token in traits.stop_ids for token in output):
             break
-    return Reference(output_ids=tuple(output), order=tuple(order), forwards=len(order))
+    return Reference(output_ids=tuple(output), order=tuple(order), steps=tuple(steps))
+
+
+def chosen(choices: Sequence[tuple[float, int, int]], spec: DecodeSpec) -> list[tuple[float, int, int]]:
+    """Which of the (log-odds of the confidence, position, token) of all masked positions a forward fills."""
+    if spec.commit == "threshold":
+        sure = [choice for choice in choices if choice[0] > math.log(spec.tau / (1 - spec.tau))]
+        if sure:
+            return sure
+    highest = max(confidence for confidence, _, _ in choices)
+    return [next(choice for choice in choices if choice[0] == highest)]  # among equals the lowest position
 
 
 def noise_at(spec: DecodeSpec, seed: int, forward: int, place: int, vocab_size: int) -> list[float] | None:
