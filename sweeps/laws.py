@@ -35,12 +35,8 @@ def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationR
     if cell.is_baseline and nfe != steps:
         message = f"prompt {row.prompt_index}: {nfe} forwards for {steps} {made} without drafts"
         yield Alarm(kind=f"draft-free NFE differs from {made}", message=message, prompt_id=row.prompt_id)
-    if (
-        sum(row.step_sizes) != tokens
-        or min(row.step_sizes, default=1) < 1
-        or (not sets and max(row.step_sizes, default=1) > 1)
-    ):
-        message = f"prompt {row.prompt_index}: {tokens} tokens in {len(row.step_sizes)} steps of {sum(row.step_sizes)}"
+    if row.steps and not is_partition(row, most=tokens if sets else 1):
+        message = f"prompt {row.prompt_index}: {tokens} tokens in {len(row.steps)} steps of {sum(row.steps)} commits"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
     if sets and rounds < (least := blocks(row.prompt_tokens, tokens, cell.decode.block_length)):
         message = f"prompt {row.prompt_index}: {rounds} rounds for {least} blocks"
@@ -51,6 +47,11 @@ def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationR
     if draft_free is not None and same_steps(row, draft_free, sets) and rounds > draft_free.counters.nfe:
         message = f"prompt {row.prompt_index}: {rounds} rounds, draft-free {draft_free.counters.nfe}"
         yield Alarm(kind="more forwards than draft-free", message=message, prompt_id=row.prompt_id)
+
+
+def is_partition(row: GenerationRecord, *, most: int) -> bool:
+    """Whether the steps are the tokens generated, each step with 1 to `most` of them."""
+    return sum(row.steps) == row.tokens_generated and all(1 <= size <= most for size in row.steps)
 
 
 def same_steps(row: GenerationRecord, draft_free: GenerationRecord, sets: bool) -> bool:
