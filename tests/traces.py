@@ -13,12 +13,21 @@ from workers.replay.record import record
 from workers.replay.trace import Trace, encode_trace
 
 
-def toy_cell(*, temperature: float = 0.0, length: int = 4, new: int = 10, task: str = "toy", seed: int = 3) -> Cell:
-    """A draft-free cell that a toy target can decode."""
+def toy_cell(
+    *,
+    temperature: float = 0.0,
+    length: int = 4,
+    new: int = 10,
+    task: str = "toy",
+    seed: int = 3,
+    tau: float | None = None,
+) -> Cell:
+    """A draft-free cell that a toy target can decode, by the threshold rule where `tau` is given."""
+    rule = {} if tau is None else {"commit": "threshold", "tau": tau}
     return Cell(
         target=TargetSpec(name="toy", digest="toy-0", dtype="float64"),
         task=TaskSpec(name=task, kind=task, split="train", digest="d" * 64),
-        decode=DecodeSpec(temperature=temperature, block_length=length, max_new_tokens=new),
+        decode=DecodeSpec(temperature=temperature, block_length=length, max_new_tokens=new, **rule),  # type: ignore[arg-type]
         drafter=NO_DRAFTER,
         seed=seed,
     )

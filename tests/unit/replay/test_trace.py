@@ -33,10 +33,11 @@ def trace() -> Trace:
     prompt=st.integers(0, 9),
     vocabulary=st.sampled_from([11, 40]),
     seed=st.integers(0, 99),
+    tau=st.sampled_from([None, 0.3, 0.6, 0.9]),
 )
-def test_every_step_comes_back_bit_for_bit(temperature, noise, length, new, prompt, vocabulary, seed):
+def test_every_step_comes_back_bit_for_bit(temperature, noise, length, new, prompt, vocabulary, seed, tau):
     target = ToyTarget(seed=seed, vocab_size=vocabulary)
-    cell = toy_cell(temperature=temperature, length=length, new=new)
+    cell = toy_cell(temperature=temperature, length=length, new=new, tau=tau)
     cell = replace(cell, decode=replace(cell.decode, noise=noise))
     trace = decode_trace(encode_trace(toy_trace(target, cell, prompt="x" * prompt)))
 
@@ -47,13 +48,15 @@ def test_every_step_comes_back_bit_for_bit(temperature, noise, length, new, prom
         target.encode("x" * prompt),
         spec=cell.decode,
         seed=sample_seed(cell.seed, "p0"),
-        watch=lambda step: seen.append((step.start, step.fresh(), step.verdict.commit)),
+        watch=lambda step: seen.append((step.start, step.fresh(), step.verdict)),
     )
-    assert len(trace) == len(seen) == new
-    assert trace.margins == generation.margins
-    for number, (start, stale, commit) in enumerate(seen):
+    assert len(trace) == len(seen) == generation.counters.nfe
+    assert len(trace.commits) == new
+    assert tuple(map(len, trace.taken)) == generation.steps
+    for number, (start, stale, verdict) in enumerate(seen):
         assert trace.steps[number].start == start
-        assert trace.commits[number] == commit
+        assert trace.taken[number] == verdict.step
+        assert trace.margins[number] == verdict.margin
         back = trace.stale(number)
         for field in fields(Stale):
             assert same(getattr(back, field.name), getattr(stale, field.name)), (number, field.name)
@@ -121,6 +124,30 @@ def test_contents_that_contradict_each_other_are_refused(trace):
     twice[1] = twice[0]
     with pytest.raises(ValueError, match="step 1 fills position"):
         decode_trace(repacked(trace, positions=twice))
+
+
+def test_steps_of_several_commits_that_contradict_their_commits_are_refused():
+    sets = toy_trace(ToyTarget(scale=3.0), toy_cell(tau=0.5))
+    sizes = sets.arrays["sizes"]
+    assert max(sizes) > 1
+    assert decode_trace(repacked(sets)).taken == sets.taken
+    with pytest.raises(ValueError, match="10 commits and [0-9]+ steps that do not fit one another"):
+        decode_trace(repacked(sets, sizes=sizes[:-1]))
+    with pytest.raises(ValueError, match="arrays are"):
+        decode_trace(repacked(sets, sizes=None))
+    twice = sets.arrays["positions"].copy()
+    first = int(np.argmax(sizes > 1))
+    at = int(sizes[:first].sum())
+    twice[at + 1] = twice[at]
+    with pytest.raises(ValueError, match=f"step {first} fills position"):
+        decode_trace(repacked(sets, positions=twice))
+
+
+def test_a_trace_of_the_standard_rule_says_nothing_of_rules(trace):
+    """Its bytes are what they were before there was another rule, so that digests of training data stay."""
+    header, arrays = unpack(encode_trace(trace), MAGIC, VERSION, "trace")
+    assert not {"commit", "tau"} & {*header["decode"]}
+    assert "sizes" not in arrays
 
 
 def test_states_follow_from_prompt_and_commits():

@@ -40,6 +40,16 @@ def test_what_varies_in_the_decoding_shows():
     }
 
 
+def test_a_commit_rule_shows_where_it_is_not_everywhere_the_standard_one():
+    cells = grid(tasks=("tiny-arith",), budgets=(4,), temperatures=(0.0,))
+    sets = [replace(cell, decode=replace(cell.decode, commit="threshold", tau=0.7)) for cell in cells]
+    sure = [replace(cell, decode=replace(cell.decode, commit="threshold", tau=0.95)) for cell in cells]
+    name = "tiny-sdar, T = 0, commit rule"
+    assert set(named(sets).setting.values()) == {f"{name} threshold 0.7"}
+    assert set(named([*sets, *sure]).setting.values()) == {f"{name} threshold 0.7", f"{name} threshold 0.95"}
+    assert set(named([*cells, *sets]).setting.values()) == {f"{name} standard", f"{name} threshold 0.7"}
+
+
 def test_one_name_with_two_digests_is_two_targets():
     cells = grid(tasks=("tiny-arith",), budgets=(4,), temperatures=(0.0,))
     again = [replace(cell, target=replace(cell.target, digest="f" * 64)) for cell in cells]

@@ -7,6 +7,7 @@ import pytest
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.records import ItemKind, ItemResult, WorkItem
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
+from tests.drafters import artifact
 from tests.toys import ToyTarget, ToyTask
 from workers.decoding.loop import decode
 from workers.drafters.none import NoDrafter
@@ -156,3 +157,23 @@ def test_no_future_is_told_where_its_noise_decides_other_commits(target: ToyTarg
     futures.heard(cell, "p", decode(target, NoDrafter(), [1], spec=spec, seed=0))
     with pytest.raises(ValueError, match="allowed for an oracle"):
         futures.of(target, cell, "p", [1])
+
+
+def test_another_commit_rule_has_no_future_and_none_is_kept(target: ToyTarget) -> None:
+    cell = replace(CELL, decode=replace(CELL.decode, commit="threshold", tau=0.5))
+    with pytest.raises(ValueError, match=r"decode\.commit is 'threshold': allowed for an oracle is 'standard'"):
+        future_of(target, [1], spec=cell.decode, seed=0)
+    futures = Futures()
+    futures.heard(cell, "p", decode(target, NoDrafter(), [1], spec=cell.decode, seed=0))
+    assert not futures.known
+
+
+def test_a_drafter_that_does_not_draft_for_the_rule_is_refused_when_it_is_loaded() -> None:
+    decode_spec = replace(CELL.decode, commit="threshold", tau=0.5)
+    with pytest.raises(ValueError, match="drafter ssd: commit is 'threshold': allowed is standard"):
+        Loaded("cpu").get_drafter(DrafterSpec(name="ssd", kind="ssd"), decode_spec)
+    for commit, other in (("standard", "threshold"), ("threshold", "standard")):
+        spec = DrafterSpec(name="s", kind="spiffy", checkpoint=artifact("draft_graph", 8, commit))
+        assert Loaded("cpu").get_drafter(spec, replace(decode_spec, commit=commit)).budget == 8
+        with pytest.raises(ValueError, match=f"its draft graph is for the commit rule {commit}: asked is {other}"):
+            Loaded("cpu").get_drafter(spec, replace(CELL.decode, commit=other, tau=0.5))

@@ -103,3 +103,14 @@ def test_a_study_shows_with_the_cells_of_its_order_model_only():
             assert metrics["studied_commits"] == 3 * 3 * 30  # prompts, blocks, indexes with a choice
             assert metrics["study_position_model"] == result.study.by_model.value
             assert len(named) == 4 * 3
+
+
+def test_the_commit_rule_is_in_the_name_and_the_params():
+    cells = grid(tasks=("tiny-arith",), budgets=(4,), temperatures=(0.0,))[:2]
+    sets = tuple(replace(cell, decode=replace(cell.decode, commit="threshold", tau=0.7)) for cell in cells)
+    made = sweep((*cells, *sets), prompts=1, timed=0)
+    rows = [row_of(result, "s") for result in aggregate_all(made.jobs, made.rows())]
+    assert [(row.params["commit"], row.params["tau"]) for row in rows] == [("standard", "null")] * 2 + [
+        ("threshold", "0.7")
+    ] * 2
+    assert [" threshold 0.7 " in row.name for row in rows] == [False, False, True, True]

@@ -219,6 +219,12 @@ def test_a_trace_that_ends_within_a_block_is_refused(tmp_path):
         Trajectories.read([path], held_out=0.1)
 
 
+def test_a_trace_of_another_commit_rule_is_refused(tmp_path):
+    path = write_traces(tmp_path, [toy_trace(ToyTarget(vocab_size=40), toy_cell(length=LENGTH, new=8, tau=0.5))])[0]
+    with pytest.raises(ValueError, match=r"commit rule is threshold 0\.5: allowed for an order model is standard"):
+        Trajectories.read([path], held_out=0.1)
+
+
 def test_the_learning_rate_rises_then_falls_to_zero():
     recipe = OrderRecipe(steps=100, rise=10, rate=1.0)
     rates = [rate_at(recipe, step) for step in range(100)]

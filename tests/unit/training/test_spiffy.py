@@ -12,7 +12,7 @@ from tests.traces import toy_cell, toy_trace, write_traces
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.drafters.spiffy import make
-from workers.models.draft_graph import DraftGraph, read_draft_graph
+from workers.models.draft_graph import DraftGraph, inspect, parents_of, read_draft_graph
 from workers.replay.trace import Trace
 from workers.training.spiffy import calibrate, chain_of, forwards, futures_of
 from workers.training.spiffy_recipe import SpiffyRecipe
@@ -21,6 +21,7 @@ LENGTH, NEW = 8, 21
 TARGET = ToyTarget(vocab_size=40, drift=0.15)
 TEXTS = ["", "abc", "defgh", "ij", "klmnopqrs", "t", "uvwx", "yz"]
 RECIPE = SpiffyRecipe(budget_max=24, held_out=0.25)
+TAU = 0.5
 
 
 def trace_of(index: int, temperature: float, **options: object) -> Trace:
@@ -42,6 +43,18 @@ def paths(traces: list[Trace], tmp_path_factory: pytest.TempPathFactory) -> list
 def graph(paths: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[DraftGraph, Path]:
     folder = tmp_path_factory.mktemp("graph")
     return calibrate(paths, RECIPE, out_dir=folder), folder
+
+
+@pytest.fixture(scope="module")
+def sets() -> list[Trace]:
+    """The same prompts by the threshold rule."""
+    return [trace_of(index, temperature, tau=TAU) for temperature in (0.0, 1.0) for index in range(len(TEXTS))]
+
+
+@pytest.fixture(scope="module")
+def sets_graph(sets: list[Trace], tmp_path_factory: pytest.TempPathFactory) -> tuple[DraftGraph, Path]:
+    folder = tmp_path_factory.mktemp("sets")
+    return calibrate(write_traces(folder / "traces", sets), RECIPE, out_dir=folder / "graph"), folder / "graph"
 
 
 def held_out(traces: list[Trace], temperature: float) -> list[Trace]:
@@ -93,6 +106,45 @@ def test_replayed_forwards_are_those_of_decoding_the_held_out_prompts(
     (row,) = (row for row in graph[0].held_out if (row.temperature, row.budget) == (temperature, budget))
     assert (row.forwards, row.tokens) == (nfe, tokens)
     assert row.forwards < row.tokens
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("budget", [1, 4, 12])
+def test_replayed_forwards_by_the_threshold_rule_are_those_of_decoding(
+    sets: list[Trace], sets_graph: tuple[DraftGraph, Path], temperature: float, budget: int
+) -> None:
+    spec = DrafterSpec(name="spiffy", kind="spiffy", budget=budget, checkpoint=str(sets_graph[1]))
+    drafter, nfe, free = make(spec, block_length=LENGTH), 0, 0
+    for trace in held_out(sets, temperature):
+        header = trace.header
+        seed = sample_seed(header.seed, header.prompt_id)
+        generation = decode(TARGET, drafter, header.prompt_ids, spec=header.decode, seed=seed)
+        assert generation.steps == tuple(map(len, trace.taken))
+        nfe, free = nfe + generation.counters.nfe, free + len(trace)
+    (row,) = (row for row in sets_graph[0].held_out if (row.temperature, row.budget) == (temperature, budget))
+    assert (row.forwards, row.draft_free, row.tokens) == (nfe, free, 2 * NEW)
+    assert row.forwards <= row.draft_free < row.tokens
+
+
+def test_a_graph_for_the_threshold_rule_says_so_and_has_nodes_of_whole_steps(
+    sets: list[Trace], sets_graph: tuple[DraftGraph, Path], graph: tuple[DraftGraph, Path]
+) -> None:
+    found, folder = sets_graph
+    assert read_draft_graph(folder) == found
+    assert (found.tau, found.commit, graph[0].tau, graph[0].commit) == (TAU, "threshold", None, "standard")
+    facts = [inspect(str(one)) for one in (folder, graph[1])]
+    assert [(one.commit, one.tau) for one in facts] == [("threshold", TAU), ("standard", None)]
+    text = (folder / "README.md").read_text()
+    assert f"- commit rule: threshold, tau {TAU};" in text
+    assert "of those that draft-free decoding by the same rule takes" in text
+    assert any(len(node.pairs) > 1 and not parents_of(node.key) & {n.key for n in found.nodes} for node in found.nodes)
+    assert "tau" not in (graph[1] / "graph.json").read_text(), "files of the standard rule are as they were"
+    assert any(max(map(len, chain), default=0) > 1 for trace in sets for chain in futures_of(trace, 9).chains.values())
+
+
+def test_trajectories_of_two_rules_make_no_graph(traces: list[Trace], sets: list[Trace], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"001\.trace: tau is 0\.5: the others have None \(None: standard rule\)"):
+        calibrate(write_traces(tmp_path, [traces[0], sets[1]]), RECIPE, out_dir=tmp_path / "graph")
 
 
 def test_without_a_graph_there_is_a_forward_a_token(traces: list[Trace]) -> None:
