@@ -20,7 +20,7 @@ SEEDS = 400
 
 def rule(noise: Noise) -> DecodeSpec:
     return DecodeSpec(
-        max_new_tokens=LENGTH, block_length=LENGTH, temperature=2.0, noise=noise, commit="threshold", tau=0.6
+        max_new_tokens=LENGTH, block_length=LENGTH, temperature=2.0, noise=noise, commit="threshold", tau=0.63
     )
 
 
