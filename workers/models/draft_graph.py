@@ -9,8 +9,9 @@ where its counts come from, and a digest over all of it. Planning reads it, so t
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweeps.made_on import MadeOn
 from sweeps.spec import MAX_BLOCK, MAX_BUDGET
-from workers.models.named import MadeOn, find_artifact
+from workers.models.named import find_artifact
 from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT = "spot-draft-graph"
