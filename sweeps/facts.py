@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sweeps.made_on import MadeOn
 from sweeps.tables import DrafterKind
 
 
@@ -14,7 +15,7 @@ class Artifact:
     """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
 
     `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
-    where this one is none of them (a transfer, which people are told of).
+    where this one is none of them (a transfer, which people are told of); `origins` are all of them.
     """
 
     path: str
@@ -22,6 +23,7 @@ class Artifact:
     block_length: int | None
     budget_max: int | None = None
     made_on: str = ""
+    origins: tuple[MadeOn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

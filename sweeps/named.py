@@ -13,7 +13,7 @@ from sweeps.source import Path, Source, dotted
 from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables, unknown
 
-COMPUTED = ("digest", "settings_digest", "family", "exact_cache", "cost_digest")
+COMPUTED = ("digest", "settings_digest", "family", "exact_cache", "parameters", "cost_digest", "origins")
 
 
 def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -> tuple[TargetSpec, ...]:

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sweeps.made_on import MadeOn
 from sweeps.paths import cut
 
 Noise = Literal["coupled", "independent"]
@@ -40,7 +41,7 @@ class TargetSpec:
 
     `digest` (sha256 over the weight files) and `settings_digest` (over config, tokenizer and template) are empty until
     resolved. `cache` is the kind of key/value cache, of those the family can keep ("": its default, until resolved);
-    `exact_cache` says whether it changes nothing.
+    `exact_cache` says whether it changes nothing. `parameters` counts the weights (0 until resolved).
     """
 
     name: str
@@ -52,6 +53,7 @@ class TargetSpec:
     family: str = ""
     cache: str = ""
     exact_cache: bool = True
+    parameters: int = 0
 
     def __post_init__(self) -> None:
         check(bool(self.name), "target.name", self.name, "a non-empty name")
@@ -118,7 +120,8 @@ class DrafterSpec:
     measured cost curve by which each round chooses how many of the `budget` drafts it verifies ("": always all).
     Options that a drafter does not use are set to their neutral value (see `expand`). `digest` and `cost_digest` are
     empty until resolved. `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty
-    in a cell). `oracle`: it knows the target's real future, so its numbers are bounds.
+    in a cell). `oracle`: it knows the target's real future, so its numbers are bounds. `origins`: the targets that its
+    artifact was made on, as that says itself; no part of an identity, but what a study of transfer goes by.
     """
 
     name: str
@@ -134,6 +137,7 @@ class DrafterSpec:
     cost_digest: str = ""
     fixed: tuple[str, ...] = ()
     oracle: bool = False
+    origins: tuple[MadeOn, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"drafter {self.name}"
@@ -195,6 +199,8 @@ class MeasureSpec:
     `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
     draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `studied_prompts` (maybe more
     than `prompts`) show what stale distributions and the order model foretell (0: no study); `chunk` prompts an item.
+    `uncached_prompts` (of `prompts`; more is all of them) are also decoded draft-free without a cache, where a target's
+    cache is approximate, to see what it changes (0: that is not measured).
     """
 
     prompts: int = 16
@@ -202,17 +208,19 @@ class MeasureSpec:
     repeats: int = 3
     studied_prompts: int = 0
     chunk: int = 8
+    uncached_prompts: int = MAX_PROMPTS
 
     def __post_init__(self) -> None:
-        check(
-            1 <= self.prompts <= MAX_PROMPTS, "measure.prompts", self.prompts, f"a whole number from 1 to {MAX_PROMPTS}"
-        )
+        allowed = f"a whole number from 1 to {MAX_PROMPTS}"
+        check(1 <= self.prompts <= MAX_PROMPTS, "measure.prompts", self.prompts, allowed)
         check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
         object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
         check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
         allowed = f"a whole number from 0 (no study) to {MAX_PROMPTS}"
         check(0 <= self.studied_prompts <= MAX_PROMPTS, "measure.studied_prompts", self.studied_prompts, allowed)
         check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
+        allowed = "a whole number from 0 (not measured)"
+        check(self.uncached_prompts >= 0, "measure.uncached_prompts", self.uncached_prompts, allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
