@@ -61,11 +61,12 @@ def run_plan(
 
 
 def place_of(job: Job) -> Placement:
-    """Items of one target go to workers that hold it; items of equal lengths and budgets take comparable time."""
-    target = f"{job.cell.target.name}/{job.cell.target.digest[:12]}/{job.cell.target.dtype}"
+    """Items of one target and cache go to workers that hold it; of equal lengths and budgets take comparable time."""
+    spec = job.cell.target
+    target = f"{spec.name}/{spec.digest[:12]}/{spec.dtype}/{spec.cache}"
     drafter = job.cell.drafter
     group = f"{job.cell.task.name}/{job.cell.decode.max_new_tokens}/{drafter.kind}/{drafter.budget}"
-    return Placement(target=target, group=group, baseline=job.cell.is_baseline)
+    return Placement(target=target, group=group, baseline=job.cell.is_baseline and not job.reference)
 
 
 class _Drive:

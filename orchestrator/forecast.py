@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.capacity import worker_count
+from orchestrator.driver import place_of
 from orchestrator.machine import this_machine
 from orchestrator.prepare import Prepared
 from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
@@ -28,7 +29,8 @@ CHANGES_SHOWN = 6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellForecast:
     """One cell. `decode`, `timing` and `study` count prompts to do; `forwards` is their cost, by `forwards_from` either
-    an upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
+    an upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do. A `reference`
+    cell, draft-free without a cache, is only there to see what an approximate cache changes.
     """
 
     cell_id: str
@@ -46,6 +48,8 @@ class CellForecast:
     block_length: int
     claim: str
     added_baseline: bool
+    reference: bool
+    cache: str
     prompts: int
     stored: int
     failed: int
@@ -90,7 +94,7 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
     )
     items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
     workers, fit = workers_here(plan.spec.resources)
-    by_target = Counter(jobs[item.cell_id].cell.target.name for item in items)
+    by_target = Counter(place_of(jobs[item.cell_id]).target for item in items)
     return Forecast(
         sweep=plan.spec.name,
         directory=str(run.root),
@@ -152,7 +156,9 @@ def _cell(
         max_new_tokens=cell.decode.max_new_tokens,
         block_length=cell.decode.block_length,
         claim="" if is_study(cell) else claim_of(cell).value,
-        added_baseline=labelled.added,
+        added_baseline=labelled.added and not labelled.reference,
+        reference=labelled.reference,
+        cache=cell.target.cache,
         prompts=job.wanted(main),
         stored=sum(rows.has(main, index, 1) for index in range(job.wanted(main))),
         failed=failed,

@@ -14,7 +14,7 @@ from sweeps.cell import Cell
 from sweeps.expand import expand
 from sweeps.facts import Facts
 from sweeps.source import Source, SweepError
-from sweeps.spec import GridSpec, SweepSpec, TaskSpec
+from sweeps.spec import GridSpec, MeasureSpec, SweepSpec, TaskSpec
 from sweeps.tables import unknown
 
 NO_TASK = TaskSpec(name="prompt", kind="prompt")
@@ -48,6 +48,7 @@ def single_cell(
         tasks=(NO_TASK,),
         drafters=drafters,
         ignore_eos=ignore_eos,
+        measure=MeasureSpec(uncached_prompts=0),
     )
     try:
         measure = cost_to_measure(spec, resolved, drafter, "", drafters[0].checkpoint)

@@ -26,11 +26,16 @@ DTYPES: dict[str, Any] = {"text": "object", "int": "Int64", "float": "Float64", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """A run, read: `results` and `studies` in the order of the plan, `rows` by cell id, and frames made of them."""
+    """A run, read: `results` and `studies` in the order of the plan, `rows` by cell id, and frames made of them.
+
+    `references` are the uncached cells that approximate caches are measured against: no methods, so no section takes
+    them for results. The frames have their rows too (column `reference`).
+    """
 
     spec: SweepSpec
     history: History
     results: tuple[CellResult, ...]
+    references: tuple[CellResult, ...]
     rows: dict[str, CellRows]
     problems: tuple[Problem, ...]
     cells: pd.DataFrame
@@ -65,7 +70,8 @@ def frames_of(
     return Frames(
         spec=spec,
         history=history,
-        results=results,
+        results=tuple(result for result in results if not result.reference),
+        references=tuple(result for result in results if result.reference),
         rows=rows,
         problems=problems,
         cells=frame(CELL_COLUMNS, results),
