@@ -173,6 +173,7 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             digest=facts.weight_digest,
             settings_digest=settings_digest(folder),
             family=facts.architecture,
+            parameters=facts.parameters,
         ),
         facts,
     )

@@ -71,6 +71,7 @@ CELL_COLUMNS = (
     ),
     Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
     Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
+    Column("parameters", "int", "", "number of the target's weights; 0: not known", "cell.target.parameters"),
     Column("cache", "text", "", "kind of key/value cache of the target", "cell.target.cache"),
     Column("n_expected", "int", "prompts", "prompts asked for", "n_expected"),
     Column("n", "int", "prompts", "prompts decoded; only these enter means", "n"),
@@ -104,6 +105,24 @@ CELL_COLUMNS = (
     Column("drafter_share", "float", "share", "of the seconds spent in the drafter", "throughput.drafter_share"),
     Column("forward_share", "float", "share", "of the seconds spent in target forwards", "throughput.forward_share"),
     Column("walk_share", "float", "share", "of the seconds spent in the walk", "throughput.walk_share"),
+    *estimate(
+        "round_ms", "ms", "of a round: one forward, what drafts for it and what walks over it", "round_time.total"
+    ),
+    *estimate("round_drafter_ms", "ms", "of it in the drafter", "round_time.drafter"),
+    *estimate("round_forward_ms", "ms", "of it in the verification forward", "round_time.forward"),
+    *estimate("round_walk_ms", "ms", "of it in the walk, the output head included", "round_time.walk"),
+    *estimate("round_positions", "positions", "token positions forwarded a round", "round_time.positions"),
+    *estimate("draft_free_round_ms", "ms", "of a draft-free round, interleaved", "round_time.draft_free"),
+    *estimate("draft_free_forward_ms", "ms", "of it in the forward", "round_time.draft_free_forward"),
+    *estimate(
+        "verification_cost", "ratio", "round_forward_ms over draft_free_forward_ms, paired", "round_time.cost_ratio"
+    ),
+    *estimate(
+        "verification_break_even",
+        "ratio",
+        "predicted: verification_cost below which it is faster",
+        "round_time.break_even",
+    ),
     Column("n_scored", "int", "prompts", "prompts that the task could score", "correct.n"),
     *estimate("correct", "share", "right answers, Wilson interval", "correct"),
     *estimate("argmax_share", "share", "of draws that are the fresh distribution's best token", "draws.argmax"),

@@ -105,7 +105,11 @@ def grid(
             continue
         base = Cell(
             target=TargetSpec(
-                name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR", cache="exact"
+                name=f"tiny-sdar{target or ''}{mark}",
+                digest=f"{target:064x}",
+                family="SDAR",
+                cache="exact",
+                parameters=2_097_152 >> 2 * target,
             ),
             task=TaskSpec(name=task + mark, kind=task, digest=task),
             decode=DecodeSpec(temperature=temperature, noise=noise, block_length=BLOCK),
@@ -316,6 +320,7 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
         drafter_seconds=0.08 * sum(variant),
         forward_seconds=0.85 * sum(variant),
         walk_seconds=0.05 * sum(variant),
+        baseline_forward_seconds=0.9 * sum(plain),
     )
 
 

@@ -15,6 +15,7 @@ SECTIONS = (
     "reports.sections.order_study:info",
     "reports.sections.temperature:info",
     "reports.sections.beyond:info",
+    "reports.sections.sizes:info",
     "reports.sections.identity:info",
     "reports.sections.timing:info",
     "reports.sections.gaps:info",

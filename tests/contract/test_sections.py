@@ -38,6 +38,13 @@ RUNS = {
     ),
     "nothing studied": lambda: sweep(grid(**ONE), prompts=3, timed=0, studied=3, faults=Faults(failed=3)),
     "temperatures and noise": lambda: sweep(grid(**HOT), prompts=3, timed=0),
+    "sizes": lambda: sweep(grid(targets=2, gammas=(), **ONE), prompts=4, timed=3),
+    "sizes with faults": lambda: sweep(
+        grid(targets=3, mark=HOSTILE[3], budgets=(4, 8)),
+        prompts=4,
+        faults=Faults(failed=1, bugs=1, empty=1, noisy=True),
+    ),
+    "sizes, one prompt": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=1, timed=1, repeats=1),
     "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
 }
 

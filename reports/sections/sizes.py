@@ -1,0 +1,50 @@
+"""The size study: targets of one family side by side: forwards, throughput, and where the time of a round goes.
+
+Shown when a run has timed cells of two sizes of one family that differ in nothing else. Forwards and times stand in
+columns of their own; where a number follows from others by arithmetic it is called predicted.
+"""
+
+from reports import marks
+from reports.frames import Frames
+from reports.labels import labels_of
+from reports.model import Group, SectionInfo
+from reports.phrases import UNCORRECTED
+from reports.size_charts import charts
+from reports.size_findings import findings
+from reports.size_groups import size_groups
+from reports.size_tables import tables
+from reports.text import count
+
+MOST_GROUPS = 6
+LEAD = (
+    "Each row stands beside the row of the same method, task and budget on the other sizes; the draft-free numbers of "
+    "a row were timed between its own repeats. A round is one forward with what drafts for it and what walks over "
+    "its results: drafter (stale distribution, order model and tree), verification (the forward over the root and its "
+    "drafts, (1+D) blocks where draft-free decoding forwards one), walk (output head of the states on the walk and the "
+    "target's rule), rest. Times are means over repeats, summed over prompts; ranges are 95 % intervals over prompts. "
+    "Cost: a verification forward over a draft-free forward, measured. Break-even is no measurement: it is the cost at "
+    "which the measured NFE reduction would be paid for exactly, with drafter, walk and rest as measured (predicted); "
+    "below 1 nothing would pay. {uncorrected} \u2020: the timing failed a gate (see Timing quality). {marks}"
+)
+
+
+def info(frames: Frames) -> SectionInfo | None:
+    """Findings, then pictures and tables for each group; None where no family was timed in two sizes."""
+    labels = labels_of(frames.results)
+    groups = size_groups(frames.results, labels)
+    if not groups:
+        return None
+    found = findings(groups, labels)
+    parts = tuple(
+        Group(title=group.title, parts=(*charts(group, frames, labels), *tables(group, labels)), folded=place >= 2)
+        for place, group in enumerate(groups[:MOST_GROUPS])
+    )
+    more = len(groups) - MOST_GROUPS
+    return SectionInfo(
+        key="sizes",
+        title="Targets by size",
+        lead=LEAD.format(uncorrected=UNCORRECTED, marks=marks.LEAD),
+        groups=(Group(title="What size changes", parts=(found,)), *parts),
+        findings=tuple(text for level, text in found.lines if level == "note"),
+        cuts=(f"{count(more, 'more group')} of cells; their numbers are in report-data/cells.csv",) if more > 0 else (),
+    )
