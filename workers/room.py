@@ -7,6 +7,7 @@ neighbours along. A refusal here says what is needed, for what, and what there i
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from sweeps.spec import DecodeSpec, DrafterSpec
 from workers.targets.memory import MemoryNeed, SequenceSize, gigabytes, memory_need
 from workers.targets.shape import BodyShape
 
@@ -28,6 +29,17 @@ def memory_available(*, cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
     """
     own = _meminfo(proc).get("MemAvailable", 0)
     return max(1, min([own, *(limit - used for limit, used in _limits(cgroups, proc))])) if own else 0
+
+
+def size_of(decode: DecodeSpec, drafter: DrafterSpec, *, cache: str = "") -> SequenceSize:
+    """What a cell decodes at once, with a prompt of usual length and the target's kind of `cache`."""
+    return SequenceSize(
+        block_length=decode.block_length,
+        max_new_tokens=decode.max_new_tokens,
+        states=1 + drafter.budget,
+        cache=cache,
+        sampled=decode.temperature > 0,
+    )
 
 
 def shortage(name: str, need: MemoryNeed, available: int, where: str) -> str:
