@@ -68,10 +68,10 @@ def setting_facts(cell: Cell) -> dict[str, str]:
     }
 
 
-def varying(rows: list[dict[str, str]]) -> list[str]:
-    """One text a row: its first two facts, and any other that is not the same in all rows."""
+def varying(rows: list[dict[str, str]], always: int = 2) -> list[str]:
+    """One text a row: its first facts, which `always` show, and any other that is not the same in all rows."""
     shown = (
-        [key for place, key in enumerate(rows[0]) if place < 2 or len({row[key] for row in rows} - {""}) > 1]
+        [key for place, key in enumerate(rows[0]) if place < always or len({row[key] for row in rows} - {""}) > 1]
         if rows
         else []
     )
