@@ -66,7 +66,16 @@ def frames_of(
 ) -> Frames:
     """The frames of results and rows that are at hand."""
     of_cell = ((result, rows.get(result.cell_id, NO_ROWS)) for result in results)
-    prompts = (row for result, own in of_cell for row in prompt_rows(result, own, rows.get(base_id(result), NO_ROWS)))
+    prompts = (
+        row
+        for result, own in of_cell
+        for row in prompt_rows(
+            result,
+            own,
+            rows.get(base_id(result), NO_ROWS),
+            rows.get(result.cell.uncached().cell_id, NO_ROWS),
+        )
+    )
     return Frames(
         spec=spec,
         history=history,

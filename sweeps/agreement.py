@@ -82,7 +82,9 @@ def agreement(pairs: Sequence[Pair]) -> Agreement:
         return NOT_MEASURED
     outputs = [(kept(own), kept(other)) for own, other in pairs]
     apart = [first_difference(own, other) for own, other in outputs if own != other]
-    scored = [(own.correct, other.correct) for own, other in pairs if own.correct is not None and other.correct is not None]
+    scored = [
+        (own.correct, other.correct) for own, other in pairs if own.correct is not None and other.correct is not None
+    ]
     ours, theirs = [own for own, _ in scored], [other for _, other in scored]
     positions = [(own.counters.positions, other.counters.positions) for own, other in pairs]
     n = len(pairs)
