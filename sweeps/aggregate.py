@@ -82,8 +82,9 @@ class CellResult:
 
 
 def aggregate(job: Job, rows: CellRows, baseline: CellRows, uncached: CellRows = NO_ROWS) -> CellResult:
-    """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell), `uncached`
-    those of `cell.uncached()`, which nothing but the agreement is made of.
+    """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell).
+
+    `uncached` holds those of `cell.uncached()`, which nothing but the agreement is made of.
 
     More may be stored than the job asks for (a sweep whose number of prompts was lowered): only what it asks counts.
     """
