@@ -3,6 +3,8 @@
 The rows of a method and budget stand side by side, one a target, the smallest first.
 """
 
+from collections.abc import Callable
+
 from reports import marks
 from reports.labels import Labels
 from reports.model import Head, Table, Value
@@ -10,6 +12,8 @@ from reports.size_groups import SizeGroup, parameters, size, target
 from reports.text import TIMES, interval, number
 from sweeps.aggregate import CellResult
 from sweeps.statistics import Estimate
+
+Row = Callable[[CellResult, Labels], tuple[Value, ...]]
 
 WHO = (
     Head(name="Method", number=False),
@@ -50,17 +54,25 @@ COSTS = (
 )
 
 
-def tables(group: SizeGroup, labels: Labels) -> tuple[Table, ...]:
-    """The three tables of a group, grouped by task."""
-    made = []
-    for title, heads, row in (
-        ("Forwards and throughput by size", RESULTS, results_row),
-        ("Parts of a round by size", PARTS, parts_row),
-        ("Cost of verification by size", COSTS, costs_row),
-    ):
-        groups = tuple((task, tuple(row(result, labels) for result in own)) for task, own in group.by_task(labels))
-        made.append(Table(caption=f"{title}: {group.title}", heads=heads, groups=groups))
-    return tuple(made)
+def results_table(group: SizeGroup, labels: Labels) -> Table:
+    """Forwards and throughput ratios, as in the main table."""
+    return table(f"Forwards and throughput by size: {group.title}", RESULTS, results_row, group, labels)
+
+
+def parts_table(group: SizeGroup, labels: Labels) -> Table:
+    """Where the time of a round goes."""
+    return table(f"Parts of a round by size: {group.title}", PARTS, parts_row, group, labels)
+
+
+def costs_table(group: SizeGroup, labels: Labels) -> Table:
+    """What the forwards of copies cost, and might."""
+    return table(f"Cost of verification by size: {group.title}", COSTS, costs_row, group, labels)
+
+
+def table(caption: str, heads: tuple[Head, ...], row: Row, group: SizeGroup, labels: Labels) -> Table:
+    """A row for each cell, grouped by task."""
+    groups = tuple((task, tuple(row(result, labels) for result in own)) for task, own in group.by_task(labels))
+    return Table(caption=caption, heads=heads, groups=groups)
 
 
 def results_row(result: CellResult, labels: Labels) -> tuple[Value, ...]:

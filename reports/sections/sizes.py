@@ -6,16 +6,16 @@ columns of their own; where a number follows from others by arithmetic it is cal
 
 from reports import marks
 from reports.frames import Frames
-from reports.labels import labels_of
+from reports.labels import Labels, labels_of
 from reports.model import Group, SectionInfo
 from reports.phrases import UNCORRECTED
 from reports.size_charts import charts
 from reports.size_findings import findings
-from reports.size_groups import size_groups
-from reports.size_tables import tables
+from reports.size_groups import SizeGroup, size_groups
+from reports.size_tables import costs_table, parts_table, results_table
 from reports.text import count
 
-MOST_GROUPS = 6
+MOST_GROUPS, UNFOLDED = 6, 2
 LEAD = (
     "Each row stands beside the row of the same method, task and budget on the other sizes; the draft-free numbers of "
     "a row were timed between its own repeats. A round is one forward with what drafts for it and what walks over "
@@ -35,10 +35,11 @@ def info(frames: Frames) -> SectionInfo | None:
     if not groups:
         return None
     found = findings(groups, labels)
-    parts = tuple(
-        Group(title=group.title, parts=(*charts(group, frames, labels), *tables(group, labels)), folded=place >= 2)
+    parts = [
+        part
         for place, group in enumerate(groups[:MOST_GROUPS])
-    )
+        for part in parts_of(group, frames, labels, folded=place >= UNFOLDED)
+    ]
     more = len(groups) - MOST_GROUPS
     return SectionInfo(
         key="sizes",
@@ -47,4 +48,14 @@ def info(frames: Frames) -> SectionInfo | None:
         groups=(Group(title="What size changes", parts=(found,)), *parts),
         findings=tuple(text for level, text in found.lines if level == "note"),
         cuts=(f"{count(more, 'more group')} of cells; their numbers are in report-data/cells.csv",) if more > 0 else (),
+    )
+
+
+def parts_of(group: SizeGroup, frames: Frames, labels: Labels, *, folded: bool) -> tuple[Group, ...]:
+    """One group of cells under three headings."""
+    time = (*charts(group, frames, labels), parts_table(group, labels))
+    return (
+        Group(title=f"{group.title}: forwards and throughput", parts=(results_table(group, labels),), folded=folded),
+        Group(title=f"{group.title}: the time of a round", parts=time, folded=folded),
+        Group(title=f"{group.title}: what verification costs", parts=(costs_table(group, labels),), folded=folded),
     )
