@@ -7,7 +7,6 @@ such dataclass, or a tuple of these: of one type and any length, or of a type fo
 
 import json
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -39,7 +38,7 @@ def built(value: Any, cls: type[T], path: str = "$") -> T:
     """
     if not isinstance(value, dict):
         raise ValueError(_expected("object", value, path))
-    hints, given = _hints(cls), {}
+    hints, given = get_type_hints(cls), {}
     for field in fields(cls):  # type: ignore[arg-type]
         if field.name in value:
             given[field.name] = _value(value[field.name], hints[field.name], f"{path}.{field.name}")
@@ -49,11 +48,6 @@ def built(value: Any, cls: type[T], path: str = "$") -> T:
         return cls(**given)
     except ValueError as error:
         raise ValueError(f"{error} - at `{path}`") from None
-
-
-@cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
 
 
 def _value(value: Any, hint: Any, path: str) -> Any:

@@ -1,0 +1,49 @@
+"""A block-causal target of any shape with random bfloat16 weights, made on the device: its cost without its files."""
+
+import torch
+from torch import Tensor
+
+from sweeps.spec import MAX_BLOCK
+from tests.gpu.setting import MASK_ID, Setting
+from workers.targets.base import TargetTraits
+from workers.targets.block_causal import BlockCausalTarget
+from workers.targets.layers import Body
+from workers.targets.shape import BodyShape
+
+STD = 0.02
+
+
+def random_target(name: str, shape: BodyShape, setting: Setting) -> BlockCausalTarget:
+    """The target; it cannot encode text. Norms are ones, all else is normal with a small deviation."""
+    with torch.device("meta"):
+        body = Body(shape).to(torch.bfloat16)
+    body = body.to_empty(device=setting.device).eval().requires_grad_(False)
+    for key, weight in body.named_parameters():
+        if "norm" in key:
+            weight.fill_(1.0)
+        else:
+            weight.normal_(std=STD)
+    head_VH: Tensor = torch.empty(shape.vocab_size, shape.hidden, dtype=torch.bfloat16, device=setting.device)
+    head_VH.normal_(std=STD)
+    traits = TargetTraits(
+        name=f"{name} (random weights)",
+        family="random",
+        revision="",
+        weight_digest="",
+        parameters=shape.parameters,
+        vocab_size=shape.vocab_size,
+        mask_id=MASK_ID,
+        stop_ids=(),
+        max_positions=64 * MAX_BLOCK,
+        exact_cache=True,
+        dtype="bfloat16",
+        device=setting.device,
+    )
+    return BlockCausalTarget(
+        body=body,
+        head_VH=head_VH,
+        traits=traits,
+        text=None,  # type: ignore[arg-type]  # nobody encodes
+        absent_ids=(),
+        chat="raw",
+    )
