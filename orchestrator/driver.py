@@ -25,6 +25,8 @@ from sweeps.results import Loaded, verified
 from sweeps.store import RunDir, atomic_write
 from sweeps.todo import KINDS, Job, Plan, missing_items
 
+UNCACHED = "uncached"
+
 
 def run_plan(
     plan: Plan,
@@ -96,9 +98,9 @@ class _Drive:
 
     def run(self) -> RunOutcome:
         """Drive to the end, close the pool, say how it ended."""
-        kinds: dict[str, Any] = dict.fromkeys(KINDS, 0)
+        kinds: dict[str, Any] = dict.fromkeys((*KINDS, UNCACHED), 0)
         for item in self.items.values():
-            kinds[item.kind] += item.last - item.first
+            kinds[self.work_of(item)] += item.last - item.first
         kept, repeats = self.before.good, max((item.repeats for item in self.items.values()), default=1)
         self.tell("started", items=len(self.items), rows=sum(kinds.values()), stored=kept, repeats=repeats, **kinds)
         message, interrupted = "", False
@@ -136,6 +138,10 @@ class _Drive:
         """The cell of an item."""
         return self.jobs[item.cell_id].cell
 
+    def work_of(self, item: WorkItem) -> str:
+        """The kind of an item for whoever watches: a reference costs several times what other decoding does."""
+        return UNCACHED if self.jobs[item.cell_id].reference else item.kind
+
     def check(self, item: WorkItem, result: ItemResult) -> None:
         """Raise ValueError when a worker's answer is no result of the item."""
         verified(item, result)
@@ -165,6 +171,7 @@ class _Drive:
         if item is not None:
             target = self.jobs[item.cell_id].cell.target.name
             rows = item.last - item.first
-            what = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "work": item.kind, "rows": rows}
+            work = self.work_of(item)
+            what = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "work": work, "rows": rows}
             fields = {**what, **fields}
         self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=self.complete, **fields))

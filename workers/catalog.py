@@ -40,13 +40,19 @@ class FamilyEntry:
     """An architecture: `loader` is `load(spec: TargetSpec, *, device: str) -> Target`.
 
     `read` is `read(folder: Path) -> CheckpointConfig` (no torch). `caches` are the kinds of cache that its sessions can
-    keep, the default first; with cache `none` every forward is a whole one, which is exact too.
+    keep, the default first; with cache `none` every forward is a whole one, which is exact too. A family with an
+    approximate cache has that as well: it is what the others are measured against.
     """
 
     loader: str
     exact_cache: bool
     read: str = ""
     caches: tuple[str, ...] = ("exact",)
+
+    def __post_init__(self) -> None:
+        if not self.exact_cache and "none" not in self.caches:
+            caches = ", ".join(self.caches)
+            raise ValueError(f"family {self.loader}: caches are {caches}: an approximate one needs none beside it")
 
     def cache(self, asked: str) -> str:
         """The kind of cache that `asked` means ("": the default). Raises ValueError naming what is allowed."""

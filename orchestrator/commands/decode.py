@@ -40,7 +40,7 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--confidence", type=click.Choice(["top1", "sampled"]), default="top1", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True)
+@click.option("--block-length", type=int, help="Positions of a block (default: the target's own).")
 @click.option("--ignore-eos", is_flag=True, help="Go on behind an end token.")
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
@@ -58,7 +58,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
         raise click.UsageError("give either TEXT or --ids-file")
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in OWN if options[name] is not None}
-    axes = {name: options[name] for name in AXES}
+    axes = {name: options[name] for name in AXES if options[name] is not None}
     cell = single_cell(
         target=target,
         drafter=drafter,
@@ -84,9 +84,9 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     ):
         failed = failed or decoded.failure is not None
         if as_json:
-            click.echo(json.dumps(show_decode.as_json(decoded)))
+            click.echo(json.dumps(show_decode.as_json(decoded, cell)))
         else:
-            show_decode.show(screen, decoded)
+            show_decode.show(screen, decoded, cell)
     return int(failed)
 
 
