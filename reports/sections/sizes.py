@@ -7,7 +7,7 @@ columns of their own; where a number follows from others by arithmetic it is cal
 from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
-from reports.model import Group, SectionInfo
+from reports.model import Group, Part, SectionInfo
 from reports.phrases import UNCORRECTED
 from reports.size_charts import charts
 from reports.size_findings import findings
@@ -53,7 +53,7 @@ def info(frames: Frames) -> SectionInfo | None:
 
 def parts_of(group: SizeGroup, frames: Frames, labels: Labels, *, folded: bool) -> tuple[Group, ...]:
     """One group of cells under three headings."""
-    time = (*charts(group, frames, labels), parts_table(group, labels))
+    time: tuple[Part, ...] = (*charts(group, frames, labels), parts_table(group, labels))
     return (
         Group(title=f"{group.title}: forwards and throughput", parts=(results_table(group, labels),), folded=folded),
         Group(title=f"{group.title}: the time of a round", parts=time, folded=folded),
