@@ -9,6 +9,7 @@ from reports.frames import Frames, base_id
 from reports.model import Head, Table, Value
 from reports.text import DASH, TIMES, count, interval, no_interval, number
 from reports.transfers import Condition, Line, fewest, loss, paired, versus
+from sweeps.claims import Claim
 from sweeps.merge import NO_ROWS
 from sweeps.statistics import Estimate, mean, ratio_of_sums
 
@@ -28,17 +29,23 @@ PAIR_HEADS = (
 )
 
 
-def matrix(condition: Condition, caption: str, unit: str, values: dict[tuple[str, str], dict[str, Value]]) -> Table:
+def matrix(condition: Condition, name: str, unit: str, values: dict[tuple[str, str], dict[str, Value]]) -> Table:
     """Sources by targets."""
     heads = (
-        Head(name="Drafter", number=False),
-        *(Head(name=target, unit=unit, meaning=f"used on {target}") for target in condition.targets),
+        Head(name=name, unit="drafter by target", number=False),
+        *(Head(name=target, unit=unit + claimed(condition, target), meaning="used on") for target in condition.targets),
     )
     rows = tuple(
         (head_of(condition, source), *(values[source][target] for target in condition.targets))
         for source in condition.sources
     )
-    return Table(caption=f"{caption}: {condition.title}", heads=heads, groups=(("", rows),))
+    return Table(caption=f"{name}, drafter by target: {condition.title}", heads=heads, groups=(("", rows),))
+
+
+def claimed(condition: Condition, target: str) -> str:
+    """What outputs on a target may claim, where that is less than lossless."""
+    claim = condition.lines[target][0].first.claim
+    return "" if claim == Claim.LOSSLESS else f", {claim}"
 
 
 def head_of(condition: Condition, source: tuple[str, str]) -> Value:
@@ -57,7 +64,7 @@ def reductions(condition: Condition, frames: Frames) -> Table:
         }
         for source in condition.sources
     }
-    return matrix(condition, "NFE reduction, source by target", TIMES, values)
+    return matrix(condition, "NFE reduction", TIMES, values)
 
 
 def reduced(line: Line, frames: Frames) -> Value:
@@ -81,7 +88,7 @@ def losses(condition: Condition, frames: Frames) -> Table:
         source: {target: lost(condition, condition.line(source, target), frames) for target in condition.targets}
         for source in condition.sources
     }
-    return matrix(condition, "Loss against the native drafter, source by target", "%", values)
+    return matrix(condition, "Loss against native", "%", values)
 
 
 def lost(condition: Condition, line: Line | None, frames: Frames) -> Value:
@@ -111,12 +118,15 @@ def scaled(estimate: Estimate) -> Estimate:
 
 
 def pairs(condition: Condition, frames: Frames) -> Table:
-    """Every pair beside its rivals: over all tasks, and by task where there are several."""
-    several = len(condition.tasks) > 1
-    views = [("all tasks" if several else "", condition)]
-    views += [(task, condition.of_task(task)) for task in condition.tasks] if several else []
-    groups = tuple((name, rows) for name, view in views if (rows := tuple(pair_rows(view, frames))))
-    return Table(caption=f"Every pair: {condition.title}", heads=PAIR_HEADS, groups=groups)
+    """Every pair beside its rivals, over all tasks."""
+    caption = f"Every pair: {condition.title}"
+    return Table(caption=caption, heads=PAIR_HEADS, groups=(("", tuple(pair_rows(condition, frames))),))
+
+
+def pairs_by_task(condition: Condition, frames: Frames) -> Table:
+    """Every pair beside its rivals, task by task."""
+    groups = tuple((task, tuple(pair_rows(condition.of_task(task), frames))) for task in condition.tasks)
+    return Table(caption=f"Every pair by task: {condition.title}", heads=PAIR_HEADS, groups=groups)
 
 
 def pair_rows(condition: Condition, frames: Frames) -> list[tuple[Value, ...]]:

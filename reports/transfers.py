@@ -168,19 +168,28 @@ def source_names(sources: tuple[tuple[str, str], ...], lines: list[Line]) -> dic
 
 
 def target_names(results: Iterable[CellResult]) -> dict[str, str]:
-    """The target of each cell for people: its name, and of dtype, cache and revision what differs in this run."""
-    results = tuple(results)
-    all_facts = [setting_facts(result.cell) for result in results]
-    rows = [{"": facts[""], **{key: facts[key] for key in OF_TARGET}} for facts in all_facts]
-    names = apart(varying(rows, always=1), [result.cell.target.digest for result in results])
-    return {result.cell_id: name for result, name in zip(results, names, strict=True)}
+    """The target of each cell: its name, and of dtype, cache and revision what tells two of that name apart."""
+    named: dict[str, list[CellResult]] = defaultdict(list)
+    for result in results:
+        named[result.cell.target.name].append(result)
+    names = {}
+    for own in named.values():
+        rows = [{"": facts[""]} | {key: facts[key] for key in OF_TARGET} for facts in map(facts_of, own)]
+        told = apart(varying(rows, always=1), [result.cell.target.digest for result in own])
+        names |= {result.cell_id: name for result, name in zip(own, told, strict=True)}
+    return names
+
+
+def facts_of(result: CellResult) -> dict[str, str]:
+    """What a cell shares with those of its table."""
+    return setting_facts(result.cell)
 
 
 def condition_titles(results: list[CellResult]) -> list[str]:
     """Temperature and budget, and what else differs between conditions."""
     rows = []
     for result in results:
-        facts = setting_facts(result.cell)
+        facts = facts_of(result)
         own = {key: text for key, text in facts.items() if key not in ("", *OF_TARGET, "T = ")}
         rows.append({"T = ": facts["T = "], "D = ": str(result.cell.drafter.budget), **own})
     return varying(rows)

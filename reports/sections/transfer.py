@@ -10,7 +10,7 @@ from reports.model import Chart, Group, Head, Lines, Part, Point, SectionInfo, T
 from reports.phrases import UNCORRECTED
 from reports.text import DASH, count
 from reports.transfer_findings import findings, identity_line
-from reports.transfer_tables import losses, pairs, reductions, scaled
+from reports.transfer_tables import losses, pairs, pairs_by_task, reductions, scaled
 from reports.transfers import Condition, conditions, loss, versus
 
 MOST_CONDITIONS = 8
@@ -36,23 +36,30 @@ def info(frames: Frames) -> SectionInfo | None:
     found = conditions(frames)
     if not found:
         return None
+    shown = found[:MOST_CONDITIONS]
     groups = [
         Group(title=one.title, parts=parts(one, frames), folded=place >= OPEN_CONDITIONS)
-        for place, one in enumerate(found[:MOST_CONDITIONS])
+        for place, one in enumerate(shown)
     ]
+    tasks = [
+        Group(title=f"By task: {one.title}", parts=(pairs_by_task(one, frames),), folded=True)
+        for one in shown
+        if len(one.tasks) > 1
+    ]
+    last = Group(title="The paper's figures (arXiv 2610.22543), for its setting", parts=(paper(),))
     more = max(0, len(found) - MOST_CONDITIONS)
     return SectionInfo(
         key="transfer",
         title="Transfer: drafters made on another target",
         lead=LEAD,
         findings=notes_of(groups),
-        groups=(*groups, Group(title="The paper's figures (arXiv 2610.22543), for its setting", parts=(paper(),))),
+        groups=(*groups, *tasks, last),
         cuts=(f"{count(more, 'more setting')}; their numbers are in report-data/cells.csv",) if more else (),
     )
 
 
 def parts(condition: Condition, frames: Frames) -> tuple[Part, ...]:
-    """Sentences, both matrices, the picture of the losses, and every pair: over all tasks and by task."""
+    """Sentences, both matrices, the picture of the losses, and every pair."""
     made: list[Part] = [Lines(lines=(*findings(condition, frames), identity_line(condition)))]
     made += [reductions(condition, frames), losses(condition, frames)]
     if points := tuple(points_of(condition, frames)):

@@ -56,7 +56,7 @@ RUNS = {
         faults=Faults(failed=1, bugs=1, empty=1, noisy=True),
     ),
     "sizes, one prompt": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=1, timed=1, repeats=1),
-    "transfers": lambda: sweep(transfers(), prompts=4, timed=0),
+    "transfers": lambda: sweep(transfers(budgets=(8,)), prompts=4, timed=0),
     "faulty transfers": lambda: sweep(
         transfers(mark=HOSTILE[3], **ONE), prompts=4, timed=0, faults=Faults(failed=1, bugs=1, empty_cells=5)
     ),
