@@ -79,7 +79,7 @@ def artifact_to_make(
         *made.command.split(),
         *("--target", argument_of(target), "--dtype", target.dtype),
         *("--max-new-tokens", str(max(spec.grid.max_new_tokens))),
-        *("--block-length", str(spec.grid.block_length[0])),
+        *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
         *(budget_option(spec) if kind == "draft_graph" else ()),
         *("--out", str(folder)),
@@ -102,7 +102,7 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
     command = (
         *("spot", "measure", "cost", "--target", argument_of(target), "--dtype", target.dtype),
         *(("--device", "cuda") if spec.resources.gpus else ()),
-        *("--block-length", str(spec.grid.block_length[0])),
+        *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(("--states", states) if most > MEASURED_BUDGET else ()),
         *(("--checkpoint", checkpoint) if checkpoint else ()),
         *("--out", COST_FILE),

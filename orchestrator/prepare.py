@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orchestrator.block_lengths import length_notes
 from orchestrator.resolve import prompts_there_are, resolve_sweep
 from orchestrator.tables import built_in_tables, ordering
 from orchestrator.transfers import transfer_notes
@@ -56,6 +57,7 @@ def prepare(
     if spec.measure.studied_prompts and not studies:
         notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
     notes += transfer_notes(expansion, resolved.facts)
+    notes += length_notes(expansion)
     notes += uncached_notes(expansion, jobs)
     expansion = replace(expansion, cells=(*expansion.cells, *studies), notes=(*expansion.notes, *notes))
     return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)

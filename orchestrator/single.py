@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.absent import NotHereError, cost_to_measure
 from orchestrator.artifacts import artifact_of, costs_of
+from orchestrator.block_lengths import check_block_length
 from orchestrator.resolve import resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
@@ -38,6 +39,8 @@ def single_cell(
     if drafter not in tables.drafters:
         raise SweepError(unknown("drafter", drafter, tables.drafters))
     found = replace(named.targets((target,), {}, tables, source)[0], cache=cache)
+    if "block_length" not in grid:
+        check_block_length(found, ("--block-length N",))
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
     artifact = artifact_of(resolved, drafters[0])

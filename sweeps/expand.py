@@ -83,9 +83,13 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
 def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
     """Every combination of the axes; an option that a drafter does not use has no value and multiplies nothing."""
     grid = spec.grid
-    settings = product(grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens, grid.block_length, grid.seed)
-    outer = product(spec.targets, spec.tasks, tuple(settings), spec.drafters)
-    for target, task, (temperature, noise, confidence, tokens, length, seed), drafter in outer:
+    settings = tuple(product(grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens))
+    outer = (
+        (target, task, *axes)
+        for target, task in product(spec.targets, spec.tasks)
+        for axes in product(settings, grid.block_length or (target.block_length,), grid.seed, spec.drafters)
+    )
+    for target, task, (temperature, noise, confidence, tokens), length, seed, drafter in outer:
         for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
             yield {
                 "target": target,

@@ -41,7 +41,8 @@ class TargetSpec:
 
     `digest` (sha256 over the weight files) and `settings_digest` (over config, tokenizer and template) are empty until
     resolved. `cache` is the kind of key/value cache, of those the family can keep ("": its default, until resolved);
-    `exact_cache` says whether it changes nothing. `parameters` counts the weights (0 until resolved).
+    `exact_cache` says whether it changes nothing. `parameters` counts the weights (0 until resolved). `block_length` is
+    the one it was made for (0: not known), which a grid that states none takes.
     """
 
     name: str
@@ -54,9 +55,12 @@ class TargetSpec:
     cache: str = ""
     exact_cache: bool = True
     parameters: int = 0
+    block_length: int = 0
 
     def __post_init__(self) -> None:
         check(bool(self.name), "target.name", self.name, "a non-empty name")
+        allowed = f"a whole number from 1 to {MAX_BLOCK}"
+        check(0 <= self.block_length <= MAX_BLOCK, f"target {self.name}: block_length", self.block_length, allowed)
         check(self.dtype in DTYPES, f"target {self.name}: dtype", self.dtype, " | ".join(DTYPES))
 
 
@@ -159,7 +163,10 @@ class DrafterSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSpec:
-    """The axes. Cells are their product, less what `exclude` and impossibility take away."""
+    """The axes. Cells are their product, less what `exclude` and impossibility take away.
+
+    `block_length` empty: each target's own.
+    """
 
     target: tuple[str, ...]
     task: tuple[str, ...]
@@ -171,11 +178,11 @@ class GridSpec:
     confidence: tuple[Confidence, ...] = ("top1",)
     seed: tuple[int, ...] = (0,)
     max_new_tokens: tuple[int, ...] = (128,)
-    block_length: tuple[int, ...] = (32,)
+    block_length: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if name != "gamma":
+            if name not in ("gamma", "block_length"):
                 check(len(getattr(self, name)) > 0, f"grid.{name}", getattr(self, name), "at least one value")
         for budget in self.budget:
             check(1 <= budget <= MAX_BUDGET, "grid.budget", budget, f"a whole number from 1 to {MAX_BUDGET}")

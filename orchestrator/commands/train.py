@@ -37,8 +37,8 @@ def train() -> None:
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the trajectories' noise and of training.")
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True, help="Of every target.")
-@click.option("--dtype", default="float32", show_default=True, help="What every target computes in.")
+@click.option("--block-length", type=int, help="Of every target (default: the one that all have).")
+@click.option("--dtype", default="", help="What every target computes in (default: the one that all have).")
 @click.option("--steps", type=int, help="Training steps (default: the recipe's).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/order-<targets>).")
 @click.option("--tracking-uri", default="", help="Where the MLflow mirror goes (default: mlflow.db in the directory).")
@@ -120,8 +120,8 @@ def order(
 @click.option("--budget-max", type=int, default=64, show_default=True, help="Nodes at most: the largest budget.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True)
-@click.option("--dtype", default="float32", show_default=True)
+@click.option("--block-length", type=int, help="Positions of a block (default: the target's own).")
+@click.option("--dtype", default="", help="What the target computes in (default: its own).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>).")
 @pool_options
 def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PROMPTS = 5
 SWEEP = """\
 name: small
-grid: {target: rand, task: tiny-arith, drafter: spot, budget: 2, temperature: [0, 1], max_new_tokens: 40}
+grid: {target: rand, task: tiny-arith, drafter: spot, budget: 2, temperature: [0, 1], max_new_tokens: 40, block_length: 32}
 targets:
   rand: {path: TARGET}
 drafters:
