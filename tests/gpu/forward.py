@@ -7,8 +7,8 @@ from a recorded CUDA graph, which the decoder does not do: it tells how much of 
 Shapes: N copies, L block width, R open positions, H hidden, V vocabulary.
 """
 
-import gc
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from sweeps.spec import DecodeSpec
 from tests.gpu.clock import seconds_of, spread
 from tests.gpu.floors import Rates, measured_rates
+from tests.gpu.guarded import guarded
 from tests.gpu.random_target import random_target
 from tests.gpu.setting import BLOCK, Row, Rows, Setting
 from workers.decoding.loop import open_block
@@ -33,11 +34,17 @@ def forward_rows(setting: Setting) -> Rows:
     """The device's rates; then, for every body, its forwards and its walk."""
     rates, row = measured_rates(setting)
     yield row
-    for name, target in random_targets(setting):
-        for budget, prefix, session, blocks_NL in forwards(target, setting):
-            time = spread(seconds_of(lambda: session.forward(blocks_NL), setting))  # noqa: B023  (called at once)
-            yield forward_row("forward", name, target, rates, budget, prefix, time)
-        yield from walk_rows(name, target, setting)
+    for name in setting.shapes:
+        yield from guarded(f"forward {name}", partial(timed_rows, name, rates, setting))
+
+
+def timed_rows(name: str, rates: Rates, setting: Setting) -> Rows:
+    """Forwards and walk of one body."""
+    target = random_target(name, setting.shapes[name], setting)
+    for budget, prefix, session, blocks_NL in forwards(target, setting):
+        time = spread(seconds_of(partial(session.forward, blocks_NL), setting))
+        yield forward_row("forward", name, target, rates, budget, prefix, time)
+    yield from walk_rows(name, target, setting)
 
 
 def graph_rows(setting: Setting) -> Rows:
@@ -46,26 +53,21 @@ def graph_rows(setting: Setting) -> Rows:
         yield {"kind": "graphs", "skipped": "CUDA graphs need a CUDA device"}
         return
     rates, _ = measured_rates(setting)
-    for name, target in random_targets(setting):
-        for budget, prefix, session, blocks_NL in forwards(target, setting):
+    for name in setting.shapes:
+        yield from guarded(f"graphs {name}", partial(replayed_rows, name, rates, setting))
+
+
+def replayed_rows(name: str, rates: Rates, setting: Setting) -> Rows:
+    """Recorded forwards of one body."""
+    target = random_target(name, setting.shapes[name], setting)
+    for budget, prefix, session, blocks_NL in forwards(target, setting):
+        session.forward(blocks_NL)
+        torch.cuda.synchronize(setting.device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
             session.forward(blocks_NL)
-            torch.cuda.synchronize(setting.device)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                session.forward(blocks_NL)
-            time = spread(seconds_of(graph.replay, setting))
-            yield forward_row("graph", name, target, rates, budget, prefix, time)
-
-
-def random_targets(setting: Setting) -> Iterator[tuple[str, BlockCausalTarget]]:
-    """One target at a time; the last one's memory is free before the next is made."""
-    for name, shape in setting.shapes.items():
-        target = random_target(name, shape, setting)
-        yield name, target
-        del target
-        gc.collect()
-        if setting.on_cuda:
-            torch.cuda.empty_cache()
+        time = spread(seconds_of(graph.replay, setting))
+        yield forward_row("graph", name, target, rates, budget, prefix, time)
 
 
 def forwards(target: Target, setting: Setting) -> Iterator[tuple[int, int, Session, Tensor]]:
@@ -79,7 +81,7 @@ def forwards(target: Target, setting: Setting) -> Iterator[tuple[int, int, Sessi
 
 
 def forward_row(
-    kind: str, name: str, target: BlockCausalTarget, rates: Rates, budget: int, prefix: int, time: dict[str, float]
+    kind: str, name: str, target: BlockCausalTarget, rates: Rates, budget: int, prefix: int, time: Row
 ) -> Row:
     """A forward's time beside its floors."""
     positions = (1 + budget) * BLOCK

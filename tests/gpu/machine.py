@@ -47,7 +47,7 @@ def machine(setting: Setting) -> dict[str, Any]:
 def power(setting: Setting) -> dict[str, str] | None:
     """Driver, power state, clocks and temperature as the driver's own tool tells them; None where there is no such."""
     tool = shutil.which("nvidia-smi")
-    if not tool:
+    if not tool or not setting.on_cuda:
         return None
     uuid = getattr(torch.cuda.get_device_properties(setting.device), "uuid", None)
     which = f"GPU-{uuid}" if uuid else str(torch.device(setting.device).index or 0)

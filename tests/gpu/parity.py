@@ -6,15 +6,15 @@ forward, as a verification does, and each alone.
 Shapes: N states, L block width, R open positions of all states, V vocabulary.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from sweeps.identity import NEAR_TIE
 from sweeps.spec import DecodeSpec, TargetSpec
-from tests.gpu.setting import BLOCK, Row, Setting
+from tests.gpu.setting import Row, Rows, Setting
 from workers.decoding.loop import decode
 from workers.decoding.rule import judge
 from workers.decoding.seen import Seen
@@ -35,31 +35,42 @@ class Path:
     filled: BlockState
 
 
-def parity_row(setting: Setting, name: str, spec: TargetSpec, prompts: Mapping[str, Sequence[int]]) -> Row:
-    """Differences of logits, and how often the best token and the next commit agree."""
-    reference = load(TargetSpec(name=name, path=spec.path, family=spec.family, dtype="float64"), device="cpu")
-    target = load(spec, device=setting.device)
-    rule = DecodeSpec(max_new_tokens=2 * BLOCK, block_length=BLOCK, ignore_eos=True)
-    ids = next(iter(prompts.values()))
+def parity_rows(setting: Setting, spec: TargetSpec, text: str, block_length: int) -> Rows:
+    """A row a dtype: differences of logits on two blocks behind the prompt `text`."""
+    reference = load(replace(spec, dtype="float64"), device="cpu")
+    rule = DecodeSpec(max_new_tokens=2 * block_length, block_length=block_length, ignore_eos=True)
+    ids = reference.encode(text)
     paths = paths_of(reference, ids, rule)
     exact = list(logits_of(reference, ids, paths, rule, copies=COPIES))
+    for dtype in setting.dtypes:
+        target = load(replace(spec, dtype=dtype), device=setting.device)
+        yield parity_row(target, spec.name, ids, paths, rule, exact)
+
+
+def parity_row(
+    target: Target, name: str, ids: Sequence[int], paths: Sequence[Path], rule: DecodeSpec, exact: Sequence[Tensor]
+) -> Row:
+    """Differences of logits, and how often the best token and the next commit agree."""
+    dtype = target.traits.dtype
     batched = list(logits_of(target, ids, paths, rule, copies=COPIES))
     alone = list(logits_of(target, ids, paths, rule, copies=1))
     opens = [state.open for path in paths for state in path.states]
     to_exact = difference(batched, exact)
-    row = {
+    row: Row = {
         "kind": "parity",
         "target": name,
-        "dtype": spec.dtype,
+        "dtype": dtype,
         "states": len(opens),
         "rows": sum(map(len, opens)),
         "to_float64": to_exact | {"same_commit": same_commits(batched, exact, opens, rule)},
         "batched_to_alone": difference(batched, alone) | {"same_commit": same_commits(batched, alone, opens, rule)},
-        "near_tie": NEAR_TIE[spec.dtype],
+        "near_tie": NEAR_TIE[dtype],
         "problems": [],
     }
-    if spec.dtype == "float32" and not to_exact["largest"] <= LIMIT:
+    if dtype == "float32" and not to_exact["largest"] <= LIMIT:
         row["problems"].append(f"{name} float32: a logit is {to_exact['largest']:g} off the CPU's float64 one")
+    if to_exact["one_sided"]:
+        row["problems"].append(f"{name} {dtype}: {to_exact['one_sided']} logits are finite on one side only")
     return row
 
 
@@ -93,14 +104,17 @@ def logits_of(
 
 
 def difference(one: Sequence[Tensor], other: Sequence[Tensor]) -> dict[str, float]:
-    """The largest difference of a logit and of a log-odds of the best token, and the share of equal best tokens."""
+    """How far logits are apart (`one_sided` ones, finite in one of both only, aside), and on how many rows they agree.
+
+    `bit_equal_rows` are equal in every logit, `same_argmax` rows in the best token.
+    """
     one_RV, other_RV = torch.cat(list(one)), torch.cat(list(other))
     finite_RV = one_RV.isfinite() & other_RV.isfinite()
     gap_RV = torch.where(finite_RV, one_RV - other_RV, torch.zeros_like(one_RV)).abs()
     same_R = one_RV.argmax(-1) == other_RV.argmax(-1)
-    masked = int((one_RV.isfinite() != other_RV.isfinite()).sum())
     return {
-        "largest": float(gap_RV.max()) if not masked else float("1e300"),
+        "one_sided": int((one_RV.isfinite() != other_RV.isfinite()).sum()),
+        "largest": float(gap_RV.max()),
         "mean": float(gap_RV.mean()),
         "bit_equal_rows": int((one_RV == other_RV).all(-1).sum()),
         "same_argmax": int(same_R.sum()),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gpu.machine import forget_peak, machine, peak_bytes
+from tests.gpu.machine import forget_peak, machine, peak_bytes, power
 from tests.gpu.setting import Deadline, Row, Rows, Setting
 
 FORMAT, VERSION = "spot-gpu-checks", 1
@@ -73,6 +73,7 @@ class Report:
             entry |= {"state": "failed", "error": f"{type(error).__name__}: {error}"}
             entry["traceback"] = traceback.format_exc()
             self.data["problems"].append(f"{name}: {entry['error']}")
+        entry["power_behind"] = power(setting)
         self.save()
 
     def rows(self, name: str, kind: str) -> list[Row]:

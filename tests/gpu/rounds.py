@@ -36,7 +36,7 @@ class Rounds:
         """A measured row a budget, and a predicted one for every body whose forward was timed."""
         loaded = Loaded(setting.device)
         target = loaded.get_target(target_spec(TARGET, DTYPE))
-        prompts = list(prompts_of(setting, TARGET, loaded, DTYPE).values())
+        prompts = list(prompts_of(setting, loaded, target).values())
         grid = CostGrid(
             states=(1,), prefixes=(0,), block_length=BLOCK, repeats=setting.repeats, threads=torch.get_num_threads()
         )
@@ -51,7 +51,11 @@ class Rounds:
             yield from self.predicted(row)
 
     def predicted(self, measured: Row) -> Rows:
-        """The drafter's and the walk's share of a round at the sizes whose forward was timed."""
+        """The drafter's and the walk's share of a round at the sizes whose forward was timed.
+
+        What the drafter is given costs by the vocabulary: its time at the real one is added. That of the small one is
+        in the measured time as well, so the drafter's share is a little too high.
+        """
         forwards = [row for row in self.report.rows("forward", "forward") if row["drafts"] == measured["drafts"]]
         for forward in forwards:
             costs = {

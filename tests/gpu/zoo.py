@@ -8,12 +8,14 @@ BUG. With `verify_margin` there may be none.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from sweeps.identity import NEAR_TIE, compare
 from sweeps.records import GenerationRecord
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
-from tests.gpu.parity import parity_row
+from tests.gpu.guarded import guarded
+from tests.gpu.parity import parity_rows
 from tests.gpu.setting import BLOCK, Row, Rows, Setting
 from workers.catalog import ARTIFACTS, DRAFTERS, TARGETS, resolve
 from workers.decoding.loop import decode
@@ -60,37 +62,37 @@ class Case:
 
 
 def zoo_rows(setting: Setting) -> Rows:
-    """Parity of every target first; then losslessness, all targets at one dtype and temperature before the next."""
+    """Parity of every target first; then losslessness, all targets at one temperature and dtype before the next."""
     loaded = Loaded(setting.device)
-    for dtype in setting.dtypes:
-        for name in setting.zoo:
-            yield parity_row(setting, name, target_spec(name, dtype), prompts_of(setting, name, loaded, dtype))
-    for dtype in setting.dtypes:
-        for temperature in TEMPERATURES:
+    for name in setting.zoo:
+        spec, text = target_spec(name, "float64"), next(iter(texts(setting, loaded).values()))
+        yield from guarded(f"{name} parity", partial(parity_rows, setting, spec, text, block_length(name)))
+    for temperature in TEMPERATURES:
+        for dtype in setting.dtypes:
             for name in setting.zoo:
-                target = loaded.get_target(target_spec(name, dtype))
-                spec = DecodeSpec(
-                    max_new_tokens=setting.new_tokens,
-                    block_length=block_length(name),
-                    temperature=temperature,
-                    ignore_eos=True,
-                )
-                prompts = prompts_of(setting, name, loaded, dtype)
-                yield from identity_rows(
-                    setting, loaded, Case(target=target, name=name, spec=spec, prompts=prompts, seed=setting.seed)
-                )
+                where = f"{name} {dtype} T={temperature:g}"
+                yield from guarded(where, partial(identity_rows, setting, loaded, name, dtype, temperature))
 
 
-def identity_rows(setting: Setting, loaded: Loaded, case: Case) -> Rows:
-    """Every drafter against draft-free decoding, without and with a margin."""
-    case.decoded(NoDrafter())  # kernels are chosen and compiled
+def identity_rows(setting: Setting, loaded: Loaded, name: str, dtype: str, temperature: float) -> Rows:
+    """Every drafter against draft-free decoding (which is repeated too), without and with a margin."""
+    target = loaded.get_target(target_spec(name, dtype))
+    spec = DecodeSpec(
+        max_new_tokens=setting.new_tokens,
+        block_length=block_length(name),
+        temperature=temperature,
+        ignore_eos=True,
+    )
+    prompts = prompts_of(setting, loaded, target)
+    case = Case(target=target, name=name, spec=spec, prompts=prompts, seed=setting.seed)
     baseline = case.decoded(NoDrafter())
     yield identity_row(case, "none", 0, 0.0, baseline, case.decoded(NoDrafter()))
-    for spec in drafter_specs(setting, case.name):
-        drafter = loaded.get_drafter(spec, case.spec.block_length)
+    for drafter_spec in drafter_specs(setting, name):
+        drafter = loaded.get_drafter(drafter_spec, spec.block_length)
         assert not isinstance(drafter, Oracle)
-        for margin in (0.0, NEAR_TIE[case.target.traits.dtype]):
-            yield identity_row(case, spec.kind, spec.budget, margin, baseline, case.decoded(drafter, margin))
+        for margin in (0.0, NEAR_TIE[dtype]):
+            variant = case.decoded(drafter, margin)
+            yield identity_row(case, drafter_spec.kind, drafter_spec.budget, margin, baseline, variant)
 
 
 def identity_row(
@@ -151,12 +153,16 @@ def drafter_specs(setting: Setting, target: str) -> Iterator[DrafterSpec]:
             yield DrafterSpec(name=kind, kind=kind, budget=BUDGET, checkpoint=artifacts.get(entry.artifact, ""))
 
 
-def prompts_of(setting: Setting, name: str, loaded: Loaded, dtype: str) -> dict[str, tuple[int, ...]]:
-    """Held-out prompts of the tiny tasks as the target's ids, by prompt id."""
-    target = loaded.get_target(target_spec(name, dtype))
+def prompts_of(setting: Setting, loaded: Loaded, target: Target) -> dict[str, tuple[int, ...]]:
+    """The prompts as the target's ids."""
+    return {prompt_id: tuple(target.encode(text)) for prompt_id, text in texts(setting, loaded).items()}
+
+
+def texts(setting: Setting, loaded: Loaded) -> dict[str, str]:
+    """Held-out prompts of the tiny tasks, by prompt id."""
     tasks: Sequence[str] = TASKS[:1] if setting.small else TASKS
     return {
-        f"{task} {prompt.id}": tuple(target.encode(prompt.text))
+        f"{task} {prompt.id}": prompt.text
         for task in tasks
         for prompt in loaded.get_task(TaskSpec(name=task, kind=task)).prompts(
             split="test", limit=setting.prompts, seed=0
