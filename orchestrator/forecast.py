@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from orchestrator.capacity import worker_count
 from orchestrator.driver import place_of
 from orchestrator.machine import this_machine
+from orchestrator.memory_notes import memory_notes
 from orchestrator.prepare import Prepared
 from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
 from sweeps.claims import claim_of
@@ -94,13 +95,14 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
     )
     items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
     workers, fit = workers_here(plan.spec.resources)
+    memory = memory_notes((job.cell for job in plan.jobs), plan.spec.resources, workers, this_machine())
     by_target = Counter(place_of(jobs[item.cell_id]).target for item in items)
     return Forecast(
         sweep=plan.spec.name,
         directory=str(run.root),
         cells=cells,
         dropped=prepared.expansion.dropped,
-        notes=(*prepared.expansion.notes, *fit, *_changes(prepared, run)),
+        notes=(*prepared.expansion.notes, *fit, *memory, *_changes(prepared, run)),
         missing=prepared.missing,
         items=len(items),
         workers=workers,
