@@ -13,6 +13,7 @@ from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, 
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
 from orchestrator.block_lengths import check_block_length, ways_in_a_sweep
 from orchestrator.checkpoints import checkpoint_folder, path_of
+from orchestrator.transfers import maker_of
 from sweeps.facts import Artifact, Cost, Facts
 from sweeps.paths import cut, expanded
 from sweeps.source import SweepError
@@ -86,7 +87,8 @@ def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[
             named, kind = drafter.checkpoint, catalog.DRAFTERS[drafter.kind].artifact
             artifact = Artifact(path=named, digest=ABSENT + drafter.name, block_length=None)
             reason = str(error) if named else ""
-            lacks(artifact_to_make(spec, target, drafter.name, kind, named=named, reason=reason))
+            maker = maker_of(spec, target, kind, named)
+            lacks(artifact_to_make(spec, maker, drafter.name, kind, named=named, reason=reason))
         if artifact is not None:
             artifacts[target.name, drafter.name] = artifact
     return artifacts

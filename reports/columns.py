@@ -69,6 +69,10 @@ CELL_COLUMNS = (
     Column(
         "cost_digest", "text", "", "cost curve that chooses how many drafts are verified", "cell.drafter.cost_digest"
     ),
+    Column(
+        "made_on", "text", "", "targets that the drafter's order model or graph was made on", "cell.drafter.made_on"
+    ),
+    Column("native", "bool", "", "made on this cell's target; empty: nothing was made, or not known", "cell.is_native"),
     Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
     Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
     Column("parameters", "int", "", "number of the target's weights; 0: not known", "cell.target.parameters"),

@@ -156,6 +156,11 @@ class DrafterSpec:
             object.__setattr__(self, name, normalised(getattr(self, name)))
 
     @property
+    def made_on(self) -> tuple[str, ...]:
+        """Names of the targets that its artifact was made on."""
+        return tuple(origin.target for origin in self.origins)
+
+    @property
     def mark(self) -> str:
         """What stands behind the name wherever people read it: an oracle's numbers are bounds."""
         return " (bound)" if self.oracle else ""
