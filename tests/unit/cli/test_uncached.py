@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.events import read_events
 from orchestrator.tables import built_in_tables
 from reports.frames import Frames, load
 from reports.sections import approximate
@@ -120,6 +121,9 @@ def test_it_may_be_left_out_and_taken_up_later(
     assert "exact given the cache (dual; uncached: not measured)" in Path("out/report.html").read_text()
     more = run(spot, "measure.uncached_prompts=1", "grid.drafter=none", "measure.timed_prompts=0")
     assert [(r.n, r.n_expected) for r in more.references] == [(1, 1)]
+    told = [event for event in read_events(Path("out/events.jsonl")) if event.work == "uncached"]
+    assert {(event.rows, event.cell_id) for event in told} == {(1, more.references[0].cell_id)}
+    assert told[-1].kind == "item_done"
     (result,) = more.results
     assert result.agreement is not None
     assert (result.n, result.agreement.n) == (2, 1)
