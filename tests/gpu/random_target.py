@@ -14,17 +14,16 @@ STD = 0.02
 
 
 def random_target(name: str, shape: BodyShape, setting: Setting) -> BlockCausalTarget:
-    """The target; it cannot encode text. Norms are ones, all else is normal with a small deviation."""
+    """The target, its head untied; it cannot encode text. Norms are ones, all else is normal with a small deviation."""
+    state: dict[str, Tensor] = {}
+    for key, size in shape.weights():
+        weight = torch.empty(size, dtype=torch.bfloat16, device=setting.device)
+        state[key.removeprefix("model.")] = weight.fill_(1.0) if "norm" in key else weight.normal_(std=STD)
+    head_VH = state.pop("lm_head.weight")
     with torch.device("meta"):
-        body = Body(shape).to(torch.bfloat16)
-    body = body.to_empty(device=setting.device).eval().requires_grad_(False)
-    for key, weight in body.named_parameters():
-        if "norm" in key:
-            weight.fill_(1.0)
-        else:
-            weight.normal_(std=STD)
-    head_VH: Tensor = torch.empty(shape.vocab_size, shape.hidden, dtype=torch.bfloat16, device=setting.device)
-    head_VH.normal_(std=STD)
+        body = Body(shape)
+    body.load_state_dict(state, strict=True, assign=True)
+    body.eval().requires_grad_(False)
     traits = TargetTraits(
         name=f"{name} (random weights)",
         family="random",
