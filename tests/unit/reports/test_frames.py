@@ -12,6 +12,7 @@ from reports.columns import AXES, CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, d
 from reports.export import export
 from reports.frames import load
 from sweeps.aggregate import aggregate, aggregate_all
+from sweeps.made_on import MadeOn
 from sweeps.merge import NO_ROWS
 from tests.synthetic import HOSTILE, Faults, grid, sweep
 
@@ -77,7 +78,8 @@ def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studi
     job = drawn.jobs[3]
     full = aggregate(job, rows[job.cell_id], rows[job.cell.baseline().cell_id])
     full = replace(full, study=studied.study)
-    drafter = replace(full.cell.drafter, cost_digest="c" * 64)
+    origins = (MadeOn(target="tiny-sdar", digest=full.cell.target.digest),)
+    drafter = replace(full.cell.drafter, cost_digest="c" * 64, origins=origins)
     full = replace(full, cell=replace(full.cell, drafter=drafter))
     kinds = {"text": str, "int": int, "float": (float, int), "bool": bool}
     assert isinstance(column.read(full), kinds[column.kind])
