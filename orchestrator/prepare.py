@@ -79,9 +79,10 @@ def uncached_notes(expansion: Expansion, jobs: Sequence[Job]) -> list[str]:
     if references:
         of = "draft-free without a cache, only to see what approximate caches change (measure.uncached_prompts)"
         n, prompts = len(references), max(job.prompts for job in references)
+        blocks = max(-(-job.cell.decode.max_new_tokens // job.cell.decode.block_length) for job in references)
         notes.append(
             f"{n} uncached reference{'s'[: n != 1]}: {counted(prompts, 'prompt')} a cell, {of}; each forward is over "
-            "the prompt and all new tokens, not over one block"
+            f"the prompt and all new tokens ({counted(blocks, 'block')} of them), not over one block"
         )
     if lacking:
         notes.append("measure.uncached_prompts is 0: what approximate caches change is not measured")

@@ -28,7 +28,7 @@ def beside(result: CellResult) -> str:
     if result.claim == Claim.DISTRIBUTION_EXACT:
         return f" (given the {cache} cache)"
     if not result.cell.is_comparable_uncached:
-        return f" ({cache})"
+        return f" ({cache}; uncached: not comparable)"
     equal = f"{agreement.n_identical}/{agreement.n} equal uncached" if agreement.n else "uncached: not measured"
     return f" ({cache}; {equal})"
 

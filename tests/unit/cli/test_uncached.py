@@ -57,6 +57,10 @@ def test_two_caches_beside_one_reference(
     planned = spot("plan", "kept.yaml", "--out", "out")
     assert "6 cells (2 draft-free added), 1 uncached reference, 7 with something to do" in planned.out
     assert "note: 1 uncached reference: 2 prompts a cell, draft-free without a cache, only to see" in planned.out
+    assert (
+        "(measure.uncached_prompts); each forward is over the prompt and all new tokens (2 blocks of them)"
+        in " ".join(planned.out.split())
+    )
     cells = json.loads(spot("plan", "kept.yaml", "--out", "out", "--json").out)["cells"]
     reference = cells[-1]
     assert [cell["reference"] for cell in cells] == [False] * 6 + [True]

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from reports import marks
+from reports import latex, marks
 from reports.labels import labels_of
-from reports.sections import approximate, gaps, headline, identity, summary
+from reports.render import function
+from reports.sections import SECTIONS, approximate, gaps, headline, identity, summary
 from reports.uncached import METHOD, all_labels
 from sweeps.merge import Alarm
 from tests.synthetic import Faults, cached, draft_free, grid, sweep
@@ -119,3 +120,24 @@ def test_a_reference_that_is_incomplete_or_contradicts_itself_is_named():
     assert texts(contradicting)[0][1:4] == ["tiny-arith", f"{METHOD} ✗ (3 of 4)", "counts do not add up"]
     assert "counts do not add up: 1 time." in lines(summary.info(bad))
     assert all_labels(frames).setting[frames.references[0].cell_id] == "dual-tiny-sdar, T = 0, cache dual"
+
+
+def test_latex_captions_name_the_cache(frames):
+    labels = labels_of(frames.results)
+    for setting, results in labels.by_setting(frames.results):
+        kind = results[0].cell.target.cache
+        made = latex.table(setting, results, labels)
+        assert f"Decoded with an approximate cache ({kind}): exact given that cache.}}" in made
+    exact = framed(sweep(grid(**ONE), prompts=2, timed=0))
+    assert "cache" not in latex.table("s", list(exact.results), labels_of(exact.results))
+
+
+@pytest.mark.parametrize("reference", [name for name in SECTIONS if ".approximate:" not in name])
+def test_no_section_shows_such_a_claim_without_the_rate(reference):
+    cells = cached(grid(**{**ONE, "temperatures": (0.0, 0.5, 2.0), "noises": ("coupled", "independent")}), "dual")
+    info = function(reference)(framed(sweep(cells, prompts=3, timed=0)))
+    for row in (row for table in tables(info) for row in texts(table)) if info else ():
+        for text in row:
+            measured = ("(dual; 2/3 equal uncached)", "(dual; uncached: not comparable)")
+            assert not text.startswith("exact given the cache") or text.endswith(measured)
+            assert not text.startswith("distribution-exact") or text.endswith("(given the dual cache)")
