@@ -28,6 +28,7 @@ NEUTRAL = "#808080"
 SPREAD = 0.2
 STROKES = (3.5, 1.5)  # of the first line, which is drawn below all others, and of the last
 SMALL = 22
+WIDER = 1.5  # pixels a letter
 
 
 def svg(chart: Chart) -> str:
@@ -52,7 +53,9 @@ def picture(chart: Chart) -> dict[str, Any]:
         columns=across,
         spacing=24,
     )
-    styled = faceted.configure(background="transparent", font="sans-serif").configure_view(stroke=None)
+    styled = faceted.configure(background="transparent", font="sans-serif", padding=padding(chart)).configure_view(
+        stroke=None
+    )
     spec: dict[str, Any] = styled.to_dict(validate=False)  # valid by its tests; checking it takes longer than drawing
     return {**spec, "data": {"values": rows(chart)}}
 
@@ -187,6 +190,12 @@ def cycle(styles: tuple[Any, ...], chart: Chart) -> list[Any]:
 def height(chart: Chart) -> int:
     """Height of a panel in pixels."""
     return HEIGHT if chart.shape != "dots" else 26 * len(used(chart)) + 10
+
+
+def padding(chart: Chart) -> dict[str, float]:
+    """Room around a picture in pixels: the page's font may be wider than the one in which row names were measured."""
+    longest = max(map(len, used(chart)), default=0) if chart.shape == "dots" else 0
+    return {"left": 5 + WIDER * longest, "right": 5, "top": 5, "bottom": 5}
 
 
 def rows(chart: Chart) -> list[dict[str, Any]]:

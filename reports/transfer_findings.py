@@ -43,7 +43,7 @@ def loss_line(condition: Condition, lines: list[Line], frames: Frames) -> str:
         return " ".join(filter(None, (bare, crossed)))
     values = [value_of(estimate) for estimate, _ in known]
     worst, least = max(known, key=lambda pair: value_of(pair[0])), min(known, key=lambda pair: value_of(pair[0]))
-    text = f"Transferred drafters lose {percent(fmean(values))} of the native NFE reduction, the mean of "
+    text = f"Transferred drafters' loss is {percent(fmean(values))} of the native NFE reduction, the mean of "
     text += f"{count(len(known), 'pair')}"
     if len(known) > 1:
         text += f", from {percent(value_of(least[0]))} ({named(condition, least[1])}) to {percent(value_of(worst[0]))}"

@@ -96,7 +96,7 @@ def test_the_picture_shows_the_losses(info):
 def test_the_sentences_say_what_it_costs_and_who_is_ahead(frames, info):
     loss, standing = info.findings
     assert loss.startswith(
-        "Transferred drafters lose -2.5 % of the native NFE reduction, the mean of 2 pairs, "
+        "Transferred drafters' loss is -2.5 % of the native NFE reduction, the mean of 2 pairs, "
         "from -25.0 % (from-tiny-a on tiny-b) to 20.0 %; the worst is from-tiny-b on tiny-a (95 %: "
     )
     assert loss.endswith("Beyond their intervals 1 of 2 lose and 1 gain.")
