@@ -68,6 +68,8 @@ def test_target_is_trained_and_decodes(spot: Spot, tmp_path: Path, monkeypatch: 
         "decode",
         "--target",
         tmp_path / "speck" / "model",
+        "--block-length",
+        32,
         "--drafter",
         "ssd",
         "--max-new-tokens",
