@@ -111,6 +111,6 @@ def test_decode_takes_a_kind_of_cache(spot: Spot, llada: Path) -> None:
         assert ended.code == 0, ended.err
         texts[cache] = json.loads(ended.out)["text"]
     assert texts["none"] != texts["dual"]
-    refused = spot("decode", "--target", llada, "--cache", "exact", "the word")
+    refused = spot("decode", "--target", llada, "--cache", "exact", "--block-length", 8, "the word")
     assert refused.code == 2
     assert "cache is 'exact': allowed for this architecture is dual | prefix | none" in refused.err
