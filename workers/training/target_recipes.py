@@ -146,24 +146,15 @@ TINY_LLADA = replace(
     name="tiny-llada",
     seed=3,
     family="llada",
-    words="space before, mark behind",
+    words="blank before",
     kv_heads=4,
     warm_start=400,
-    steps=400,
-    whole_steps=600,
-    whole_rounds=2,
+    steps=600,
+    whole_steps=800,
     whole_batch=64,
-    behind=0.25,
+    behind=0.1,
 )
 
-TINY_DREAM = replace(  # more of the second phase: the first one never asks masks
-    TINY_LLADA,
-    name="tiny-dream",
-    seed=4,
-    family="dream",
-    words="mark and space behind",
-    kv_heads=2,
-    steps=600,
-)
+TINY_DREAM = replace(TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="blank behind", kv_heads=2)
 
 RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S, TINY_LLADA2, TINY_LLADA, TINY_DREAM)}
