@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from sweeps.spec import MAX_BLOCK
-from tests.gpu.setting import MASK_ID, Setting
+from tests.gpu.setting import Setting
 from workers.targets.base import TargetTraits
 from workers.targets.block_causal import BlockCausalTarget
 from workers.targets.layers import Body
@@ -31,7 +31,7 @@ def random_target(name: str, shape: BodyShape, setting: Setting) -> BlockCausalT
         weight_digest="",
         parameters=shape.parameters,
         vocab_size=shape.vocab_size,
-        mask_id=MASK_ID,
+        mask_id=shape.vocab_size - 1,
         stop_ids=(),
         max_positions=64 * MAX_BLOCK,
         exact_cache=True,

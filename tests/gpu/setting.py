@@ -16,7 +16,7 @@ from workers.targets.shape import BodyShape
 
 Row = dict[str, Any]
 Rows = Iterator[Row]
-MASK_ID, BLOCK = 0, 32
+BLOCK = 32
 
 TINY = BodyShape(
     vocab_size=300,

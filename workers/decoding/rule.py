@@ -77,14 +77,15 @@ def judge(logits_RV: Tensor, noise_RV: Tensor | None, open: tuple[int, ...], spe
     confidences: list[float] = draws.confidence_R.tolist()
     best = max(range(len(open)), key=confidences.__getitem__)  # max keeps the first of equals
     rivals = confidences[:best] + confidences[best + 1 :]
-    score_V = draws.scores_RV[best].clone()
-    token = int(draws.token_R[best])
-    top = float(score_V[token])
-    score_V[token] = NO_TOKEN
+    score_V, token_1 = draws.scores_RV[best], draws.token_R[best : best + 1]
+    others_V = score_V.scatter(0, token_1, NO_TOKEN)
+    read = torch.cat((token_1.to(torch.float64), score_V.gather(0, token_1), others_V.max()[None]))
+    place, top, second = read.tolist()  # one read of the device: each makes the host wait
+    token = int(place)
     if not math.isfinite(top) or any(math.isnan(value) for value in confidences):
         what = f"NaN, infinite or without a candidate (temperature {spec.temperature})"
         raise ValueError(f"target: logits are {what}, so the next commit is undefined")
-    margin = min(gap(confidences[best], max(rivals, default=NO_TOKEN)), gap(top, float(score_V.max())))
+    margin = min(gap(confidences[best], max(rivals, default=NO_TOKEN)), gap(top, second))
     if noise_RV is not None and spec.confidence == "sampled":
         margin = min(margin, other_draws(draws, logits_RV / spec.temperature, best))
     return Verdict(commit=Commit(open[best], token), margin=margin, open=open, logits_RV=logits_RV, draws=draws)
