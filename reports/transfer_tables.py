@@ -134,8 +134,8 @@ def pair_rows(condition: Condition, frames: Frames) -> list[tuple[Value, ...]]:
     rows = []
     for target in condition.targets:
         lines = [condition.line(source, target) for source in condition.sources]
-        away = [line for line in lines if line is not None and line.native is False]
-        natives = {native.drafter: native for line in away if (native := condition.native(line)) is not None}
+        here = [line for line in lines if line is not None]
+        natives = {native.drafter: native for line in here if (native := condition.native(line)) is not None}
         rows += [pair_row(condition, native, frames) for native in natives.values()]
         for source, line in zip(condition.sources, lines, strict=True):
             if line is None:

@@ -158,3 +158,18 @@ def test_the_paper_s_transfer_lists_what_is_absent_once_with_the_commands_that_m
         "dream-7b",
     }
     assert {target for target, drafter in pairs if drafter == "from-llada2-mini"} == {"llada2-mini"}
+
+
+def test_the_packaged_sweep_has_every_pair_once_and_nothing_is_timed(spot: Spot) -> None:
+    plan = json.loads(spot("plan", "transfer", "--json").out)
+    targets = plan["spec"]["grid"]["target"]
+    assert len(targets) == len(set(targets)) >= 4
+    asked = {(target, f"from-{source}") for target in targets for source in targets if source != target}
+    drafting = {(c["target"], c["drafter"]) for c in plan["cells"]}
+    assert {pair for pair in drafting if pair[1].startswith("from-")} == asked
+    assert {target for target, drafter in drafting if drafter == "spot"} == set(targets)
+    notes = " ".join(plan["notes"])
+    for source in targets:  # on its own target it is the one that was made for it
+        assert f"from-{source}: the same work as spot (listed once, under that name)" in notes
+    assert len(plan["cells"]) == len(targets) * 2 * 2 * (4 + len(targets))
+    assert plan["spec"]["measure"]["timed_prompts"] == 0
