@@ -4,6 +4,7 @@ The rows of a method and budget stand side by side, one a target, the smallest f
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reports import marks
 from reports.labels import Labels
@@ -97,7 +98,7 @@ def parts_row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         (time.drafter, time.drafter_share),
         (time.forward, time.forward_share),
         (time.walk, time.walk_share),
-        (time.rest, time.rest_share),
+        (remainder(time.rest), remainder(time.rest_share)),
     )
     values = (value for part, share in parts for value in (shown(part), shown(share, 1, 100)))
     return (
@@ -121,6 +122,11 @@ def costs_row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         shown(time.positions, 1),
         *(marks.doubted(shown(estimate), result) for estimate in timed),
     )
+
+
+def remainder(estimate: Estimate) -> Estimate:
+    """What is left over, without an interval: near zero a range of factors says nothing."""
+    return replace(estimate, low=None, high=None)
 
 
 def shown(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> Value:

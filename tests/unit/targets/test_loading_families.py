@@ -17,6 +17,7 @@ from workers.decoding.loop import decode
 from workers.drafters.ssd import SsdDrafter
 from workers.targets.inspect import facts_of, inspect_checkpoint
 from workers.targets.load import load, load_target
+from workers.targets.shape import Weight
 
 FIRST = {
     "sdar": "model.layers.1.self_attn.q_proj.weight",
@@ -80,10 +81,11 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 def _refused(folder: Path, *words: str) -> None:
-    """Inspecting and loading refuse with one line that has all the words."""
+    """Inspecting and loading refuse with one line that has all the words, before memory for any weight is taken."""
     for attempt in (inspect_checkpoint, load_target):
-        with pytest.raises(ValueError) as error:  # noqa: PT011  (the words are checked below)
+        with _Held() as held, pytest.raises(ValueError) as error:  # noqa: PT011  (the words are checked below)
             attempt(folder)
+        assert held.made == []
         assert "\n" not in str(error.value)
         for word in words:
             assert word in str(error.value)
@@ -116,6 +118,16 @@ def test_every_key_is_consumed_once_and_every_weight_filled_once(tmp_path: Path,
             source += 1
         assert taken.eq(1).all()
     assert all(count.eq(1).all() for count in filled.values())
+
+
+def test_a_tensor_of_several_weights_fills_one_after_the_other() -> None:
+    sizes = {"q": (6, 4), "k": (2, 4), "v": (2, 4)}
+    fused = Weight(name="qkv", shape=(10, 4), into="q", more=("k", "v"))
+    assert list(fused.pieces(sizes)) == [("q", 0, 0, 6), ("k", 0, 6, 2), ("v", 0, 8, 2)]
+    part = Weight(name="expert", shape=(2, 4), into="q", start=4)
+    assert list(part.pieces(sizes)) == [("q", 4, 0, 2)]
+    with pytest.raises(AssertionError, match="qkv holds 11, its weights 10"):
+        list(Weight(name="qkv", shape=(11, 4), into="q", more=("k", "v")).pieces(sizes))
 
 
 def test_the_shape_names_the_weights_of_the_body(tmp_path: Path, family: str) -> None:

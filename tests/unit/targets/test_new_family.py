@@ -11,11 +11,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from sweeps.results import load_results
+from sweeps.spec import DecodeSpec
 from sweeps.store import RunDir
+from tests import tiny_checkpoints
+from tests.naive import assert_drafts_change_nothing
+from tests.tiny_checkpoints import LAYOUTS, write_checkpoint
+from workers import catalog
+from workers.catalog import FAMILIES
+from workers.targets.load import load_target
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("orchestrator", "reports", "sweeps", "tests", "workers")
@@ -49,7 +59,9 @@ def copied(section: str, blocks: tuple[str, str, str, str], tmp_path_factory: py
     for name in FILES:
         shutil.copy(ROOT / name, copy / name)
     (copy / "workers" / "zoo").symlink_to(ROOT / "workers" / "zoo")
-    written, table, tests = re.findall(r"`((?:workers|tests)/[\w/]+\.py)`", section)[1:]
+    ((name, folder),) = re.findall(r"`(\w+\.py)` in\s`(workers/targets)`", section)
+    _, table, tests = re.findall(r"`((?:workers|tests)/[\w/]+\.py)`", section)
+    written = f"{folder}/{name}"
     assert (written, table, tests) == ("workers/targets/mine.py", "workers/catalog.py", "tests/tiny_checkpoints.py")
     (copy / written).write_text(file)
     into(copy / table, "FAMILIES", line)
@@ -94,6 +106,34 @@ def test_the_walk_through_fits_a_screen_and_lints(section: str, copied: Path) ->
     for command in ("check", "format --check"):
         done = run(copied, f"{sys.executable} -m ruff {command} workers/targets/mine.py")
         assert done.returncode == 0, done.stdout
+
+
+def test_its_reader_fills_the_body_as_the_published_tensors_say(
+    blocks: tuple[str, str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gate and up are the halves of their tensor, and drafts change nothing in float64."""
+    file, line, layout, _ = blocks
+    mine = ModuleType("workers.targets.mine")
+    exec(compile(file, "mine.py", "exec"), vars(mine))
+    monkeypatch.setitem(sys.modules, mine.__name__, mine)
+    for table, entry, names in (
+        (FAMILIES, line, vars(catalog)),
+        (LAYOUTS, layout, {**vars(tiny_checkpoints), "mine": mine}),
+    ):
+        ((name, value),) = eval(f"{{{entry}}}", names).items()
+        monkeypatch.setitem(table, name, value)
+    folder = write_checkpoint(tmp_path / "mine", family="mine", tied=False)
+    target, stored = load_target(folder, dtype="float64"), load_file(folder / "model.safetensors")
+    held = target.body.state_dict()
+    for layer in range(2):
+        both = stored[f"model.layers.{layer}.mlp.gate_up_proj.weight"].double()
+        assert torch.equal(held[f"layers.{layer}.mlp.gate_proj.weight"], both[:48])
+        assert torch.equal(held[f"layers.{layer}.mlp.up_proj.weight"], both[48:])
+        assert torch.equal(
+            held[f"layers.{layer}.self_attn.o_proj.weight"],
+            stored[f"model.layers.{layer}.mixer.o_proj.weight"].double(),
+        )
+    assert_drafts_change_nothing(target, [9, 8, 7], DecodeSpec(max_new_tokens=9, block_length=4, ignore_eos=True))
 
 
 @pytest.mark.slow
