@@ -66,6 +66,8 @@ def main(argv: Sequence[str]) -> int:
     code = report.finish()
     for problem in report.data["problems"]:
         print(f"PROBLEM {problem}")
+    if not report.data["complete"]:
+        print("INCOMPLETE: give the parts that were cut more time (--seconds), or run them alone (--parts)")
     print(report.path)
     return code
 

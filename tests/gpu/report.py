@@ -1,6 +1,6 @@
 """The result file of a run, written again after every row: a run that is killed loses the row in the making only.
 
-`state` of a part: waiting, running, done, cut (its time was over before its rows were), failed (with `error`). A row
+`state` of a part: waiting, running, done, cut (its time was over; rows may be missing), failed (with `error`). A row
 with `problems` contradicts what the project claims: the run then ends with exit code 1.
 """
 
@@ -37,6 +37,7 @@ class Report:
             "parts": {name: {"state": "waiting", "rows": []} for name in parts},
             "problems": [],
             "finished": False,
+            "complete": False,
             "seconds": 0.0,
         }
         self.save()
@@ -81,7 +82,8 @@ class Report:
         return [row for row in self.data["parts"].get(name, {}).get("rows", []) if row["kind"] == kind]
 
     def finish(self) -> int:
-        """Mark the file as whole; returns the exit code."""
+        """Mark the file as whole, and as `complete` where no part was cut or failed; returns the exit code."""
         self.data["finished"] = True
+        self.data["complete"] = all(part["state"] == "done" for part in self.data["parts"].values())
         self.save()
         return 1 if self.data["problems"] else 0

@@ -34,7 +34,7 @@ NOT_NEEDED = [
 
 HEAD = {
     *("format", "version", "device", "small", "seed", "command", "date", "machine", "parts", "problems"),
-    *("finished", "seconds"),
+    *("finished", "complete", "seconds"),
 }
 MACHINE = {"name", "kind", "torch", "cuda", "versions", "python", "threads", "revision", "code_digest", "tf32", "power"}
 TIME = {"median_s", "quartiles_s", "min_s", "max_s", "n"}
@@ -86,7 +86,7 @@ def kinds(result: dict[str, Any], part: str, kind: str) -> list[Row]:
 
 def test_costs_are_measured_beside_their_floors(tmp_path: Path) -> None:
     code, result = checked(tmp_path, "--parts", "forward,noise,graphs")
-    assert (code, result["problems"]) == (0, [])
+    assert (code, result["problems"], result["complete"]) == (0, [], True)
     assert list(result["parts"]) == ["noise", "forward", "graphs"]  # in running order
     assert {part["state"] for part in result["parts"].values()} == {"done"}
     forwards = kinds(result, "forward", "forward")
@@ -215,6 +215,7 @@ def test_the_file_is_whole_after_every_row_and_a_failing_part_stops_no_other(tmp
     assert report.finish() == 1
     states = {name: part["state"] for name, part in stored()["parts"].items()}
     assert states == {"one": "failed", "two": "cut", "three": "done", "four": "waiting"}
+    assert stored()["complete"] is False
     assert stored()["problems"] == ["one: RuntimeError: no such kernel", "two is not one"]
     assert len(stored()["parts"]["two"]["rows"]) <= 6
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]

@@ -17,7 +17,7 @@ from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from tests.gpu.guarded import guarded
 from tests.gpu.parity import parity_rows
 from tests.gpu.setting import BLOCK, Row, Rows, Setting
-from workers.catalog import ARTIFACTS, DRAFTERS, TARGETS, resolve
+from workers.catalog import DRAFTERS, TARGETS
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.tally import Generation
@@ -138,10 +138,8 @@ def target_spec(name: str, dtype: str) -> TargetSpec:
 
 
 def block_length(name: str) -> int:
-    """The block length that a target's artifacts were made for; without one the paper's."""
-    for kind, path in TARGETS[name].artifacts.items():
-        return int(resolve(ARTIFACTS[kind].inspect)(path).block_length)
-    return BLOCK
+    """The block length that a target was made for; where the table does not know it, the paper's."""
+    return TARGETS[name].block_length or BLOCK
 
 
 def drafter_specs(setting: Setting, target: str) -> Iterator[DrafterSpec]:
