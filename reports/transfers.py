@@ -172,7 +172,7 @@ def target_names(results: Iterable[CellResult]) -> dict[str, str]:
     named: dict[str, list[CellResult]] = defaultdict(list)
     for result in results:
         named[result.cell.target.name].append(result)
-    names = {}
+    names: dict[str, str] = {}
     for own in named.values():
         rows = [{"": facts[""]} | {key: facts[key] for key in OF_TARGET} for facts in map(facts_of, own)]
         told = apart(varying(rows, always=1), [result.cell.target.digest for result in own])
