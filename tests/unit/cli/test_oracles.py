@@ -28,7 +28,7 @@ def test_decode_tells_the_oracle_the_future_first_and_says_so(spot: Spot, models
     row = json.loads(spot(*command, "--json").out)
     assert row["bound"] is True
     assert row["counters"]["nfe"] == 1 + 7 + 1 + 3  # 26 / 4 and 12 / 4, rounded up
-    free = json.loads(spot(*command[:4], "none", *command[7:], "--json").out)
+    free = json.loads(spot(*command[:6], "none", *command[9:], "--json").out)
     assert free["bound"] is False
     assert (row["output_ids"], row["order"]) == (free["output_ids"], free["order"])
     shown = spot(*command)
