@@ -47,8 +47,8 @@ COSTS = (
 )
 LEAD = (
     "With an approximate cache, keys and values of other blocks are as old as the block's first forward. Drafted "
-    "outputs are checked against draft-free decoding with the same cache, which they must equal (exact given the cache). What "
-    "the cache itself changes is measured here: draft-free decoding with it and without any, the same prompts and the "
+    "outputs are checked against draft-free decoding with the same cache, which they must equal (exact given the "
+    "cache). What the cache itself changes is measured here: draft-free decoding with it and without any, the same prompts and the "
     "same noise; kept tokens are compared. It decides no claim. With independent noise outputs differ by chance, and "
     "nothing is compared."
 )

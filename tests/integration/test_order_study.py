@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 PROMPTS = 5
 SWEEP = """\
 name: small
-grid: {target: rand, task: tiny-arith, drafter: spot, budget: 2, temperature: [0, 1], max_new_tokens: 40, block_length: 32}
+grid: {target: rand, task: tiny-arith, drafter: spot, budget: 2, temperature: [0, 1], max_new_tokens: 40}
 targets:
-  rand: {path: TARGET}
+  rand: {path: TARGET, block_length: 32}
 drafters:
   spot: {checkpoint: ORDER}
 measure: {prompts: 1, timed_prompts: 0, studied_prompts: PROMPTS, chunk: 1}
