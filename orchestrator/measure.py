@@ -24,11 +24,12 @@ Progress = Callable[[str, int, int], None]
 class CostRequest:
     """What to measure on which device; `checkpoint` names the order model ("": the one of the table).
 
-    `dtype` "" and `block_length` None: the target's own.
+    `dtype` and `cache` "" and `block_length` None: the target's own.
     """
 
     target: str
     dtype: str = ""
+    cache: str = ""
     device: str = "cpu"
     threads: int = 1
     block_length: int | None = None
@@ -44,7 +45,7 @@ def measure_cost(
     """Measure and write a curve; it and its digest. Raises ValueError, before anything is loaded, for bad input."""
     if out.is_dir():
         raise ValueError(f"measure cost: out is {str(out)!r}, a directory: allowed is a file")
-    named = target_spec(request.target, request.dtype)
+    named = replace(target_spec(request.target, request.dtype), cache=request.cache)
     length = one_block_length([named], request.block_length)
     target, facts = resolve_target(named)
     drafter = DrafterSpec(name=DRAFTER, kind=DRAFTER, checkpoint=request.checkpoint)

@@ -49,7 +49,8 @@ CHOICE = 3  # open positions that a block needs for its order to be a choice onc
 class OrderRequest:
     """What to train on: the first `prompts` of each task's train split, decoded draft-free by each target at each
     temperature. `test_targets` and `test_tasks` are judged and never trained on, on `test_prompts` each (None: see
-    `judged_prompts`). `block_length` None and `dtype` "": the one that all targets have (`settled`).
+    `judged_prompts`). `block_length` None and `dtype` "": the one that all targets have (`settled`); `cache` "":
+    each one's own.
     """
 
     targets: tuple[str, ...]
@@ -63,6 +64,7 @@ class OrderRequest:
     max_new_tokens: int = 128
     block_length: int | None = None
     dtype: str = ""
+    cache: str = ""
 
     def __post_init__(self) -> None:
         for name in ("targets", "tasks", "temperatures", "test_targets", "test_tasks"):
@@ -132,7 +134,10 @@ def order_cells(request: OrderRequest) -> OrderCells:
         for temperature in request.temperatures
     ]
     learnt, test = (
-        [resolved_target(name, dtype=request.dtype, max_new_tokens=request.max_new_tokens) for name in names]
+        [
+            resolved_target(name, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens)
+            for name in names
+        ]
         for names in (request.targets, request.test_targets)
     )
     different([*learnt, *test])

@@ -41,9 +41,11 @@ def task_spec(name: str, split: Split = "train") -> TaskSpec:
     return TaskSpec(name=name, kind=kind, path=path, split=split)
 
 
-def resolved_target(name: str, *, dtype: str, max_new_tokens: int) -> TargetSpec:
-    """A target with its digests. Raises ValueError when it is absent or has too few positions."""
-    target, facts = resolve_target(target_spec(name, dtype))
+def resolved_target(name: str, *, dtype: str, cache: str, max_new_tokens: int) -> TargetSpec:
+    """A target with its digests. Raises ValueError when it is absent, cannot keep that cache, or has too few
+    positions.
+    """
+    target, facts = resolve_target(replace(target_spec(name, dtype), cache=cache))
     if facts.max_positions <= max_new_tokens:
         limit = f"below the {facts.max_positions} positions of {name}"
         raise ValueError(f"max_new_tokens is {max_new_tokens}: allowed is a number {limit}")

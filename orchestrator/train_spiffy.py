@@ -40,7 +40,7 @@ CHOICE = 3  # open positions of a block without which nothing can be drafted: on
 class SpiffyRequest:
     """What to calibrate on: the first `prompts` of each task's train split, decoded draft-free at each temperature.
 
-    `block_length` None and `dtype` "": the target's own (`settled`).
+    `block_length` None, `dtype` and `cache` "": the target's own.
     """
 
     target: str
@@ -51,6 +51,7 @@ class SpiffyRequest:
     max_new_tokens: int = 128
     block_length: int | None = None
     dtype: str = ""
+    cache: str = ""
 
     def __post_init__(self) -> None:
         for name in ("tasks", "temperatures"):
@@ -88,7 +89,9 @@ def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
     """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
     request = settled(request)
     assert request.block_length is not None
-    target = resolved_target(request.target, dtype=request.dtype, max_new_tokens=request.max_new_tokens)
+    target = resolved_target(
+        request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens
+    )
     tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
     rules = [
         DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, pool_options
+from orchestrator.commands.shared import UserPath, once, recording_options
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
@@ -42,7 +42,7 @@ def train() -> None:
 @click.option("--steps", type=int, help="Training steps (default: the recipe's).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/order-<targets>).")
 @click.option("--tracking-uri", default="", help="Where the MLflow mirror goes (default: mlflow.db in the directory).")
-@pool_options
+@recording_options
 def order(
     out: Path | None,
     steps: int | None,
@@ -50,6 +50,7 @@ def order(
     pool: "PoolName",
     address: str,
     workers: int | None,
+    gpus: float,
     **options: Any,
 ) -> int:
     """Record draft-free trajectories on the worker pool and train an order model of them.
@@ -87,7 +88,7 @@ def order(
     outcome = train_order_command(
         request,
         out=folder,
-        pool=make_pool(pool, ResourceSpec(workers=workers or 0), address=address),
+        pool=make_pool(pool, ResourceSpec(workers=workers or 0, gpus=gpus), address=address),
         recipe=recipe,
         on_collect=screen.collect,
         on_train=follow,
@@ -123,7 +124,7 @@ def order(
 @click.option("--block-length", type=int, help="Positions of a block (default: the target's own).")
 @click.option("--dtype", default="", help="What the target computes in (default: its own).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>).")
-@pool_options
+@recording_options
 def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
 
@@ -137,12 +138,13 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     from sweeps.spec import ResourceSpec
     from workers.training.spiffy_recipe import SpiffyRecipe
 
-    pool = {name: options.pop(name) for name in ("pool", "address", "workers")}
+    pool = {name: options.pop(name) for name in ("pool", "address", "workers", "gpus")}
+    resources = ResourceSpec(workers=pool["workers"] or 0, gpus=pool["gpus"])
     request = SpiffyRequest(**options)
     outcome = train_spiffy_command(
         request,
         out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}",
-        pool=make_pool(pool["pool"], ResourceSpec(workers=pool["workers"] or 0), address=pool["address"]),
+        pool=make_pool(pool["pool"], resources, address=pool["address"]),
         recipe=SpiffyRecipe(budget_max=budget_max),
         on_collect=TrainingScreen().collect,
     )
