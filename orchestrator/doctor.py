@@ -17,7 +17,8 @@ from orchestrator.machine import Machine, this_machine
 from orchestrator.named_targets import target_findings
 from orchestrator.resolve import resolve_task
 from orchestrator.scratch import fault_of, make_scratch
-from sweeps.spec import ResourceSpec, TaskSpec
+from sweeps.effort import ResourceSpec
+from sweeps.spec import TaskSpec
 from workers import catalog
 
 PACKAGES = ("torch", "ray", "mlflow", "transformers", "safetensors", "pandas", "omegaconf")

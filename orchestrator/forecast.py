@@ -15,11 +15,11 @@ from orchestrator.memory_notes import memory_notes
 from orchestrator.prepare import Prepared
 from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
 from sweeps.claims import claim_of
+from sweeps.effort import ResourceSpec
 from sweeps.expand import Dropped, LabelledCell
 from sweeps.origin import code_changes, origin_of
 from sweeps.records import ItemKind
 from sweeps.results import Coverage, Loaded, load_results
-from sweeps.spec import ResourceSpec
 from sweeps.store import RunDir
 from sweeps.study import is_study
 from sweeps.todo import KINDS, Job, missing_items

@@ -9,7 +9,8 @@ from orchestrator.absent import NotHereError
 from orchestrator.checkpoints import checkpoint_folder
 from orchestrator.machine import Machine
 from sweeps.cell import Cell
-from sweeps.spec import ResourceSpec, TargetSpec
+from sweeps.effort import ResourceSpec
+from sweeps.spec import TargetSpec
 from workers import catalog
 from workers.room import shortage, size_of
 from workers.targets.inspect import config_of

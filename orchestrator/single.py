@@ -12,10 +12,11 @@ from orchestrator.resolve import resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
+from sweeps.effort import MeasureSpec
 from sweeps.expand import expand
 from sweeps.facts import Facts
 from sweeps.source import Source, SweepError
-from sweeps.spec import GridSpec, MeasureSpec, SweepSpec, TaskSpec
+from sweeps.spec import GridSpec, SweepSpec, TaskSpec
 from sweeps.tables import unknown
 
 NO_TASK = TaskSpec(name="prompt", kind="prompt")

@@ -28,9 +28,10 @@ from orchestrator.train_shared import (
     target_spec,
 )
 from sweeps.cell import Cell
+from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, TargetSpec
+from sweeps.spec import MAX_BLOCK, DecodeSpec, TargetSpec
 from sweeps.store import RunDir
 from workers.training.order_log import LOG_FILE
 from workers.training.order_recipe import OrderRecipe

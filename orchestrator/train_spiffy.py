@@ -24,9 +24,11 @@ from orchestrator.train_shared import (
     target_spec,
 )
 from sweeps.cell import Cell
+from sweeps.checks import check
+from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, check
+from sweeps.spec import MAX_BLOCK, DecodeSpec
 from sweeps.store import RunDir
 from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe

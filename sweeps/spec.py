@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sweeps.checks import check, normalised
+from sweeps.effort import MeasureSpec, ResourceSpec
 from sweeps.made_on import MadeOn
-from sweeps.paths import cut
 
 Noise = Literal["coupled", "independent"]
 Confidence = Literal["top1", "sampled"]
@@ -20,19 +21,6 @@ Acceptance = Literal["exact", "subset", "cut", "product"]
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 MAX_BUDGET = 4096
 MAX_BLOCK = 1024
-MAX_PROMPTS = 100_000  # planning makes every prompt: beyond this it would seem to hang
-MIN_CPUS = 0.01  # a hundred workers a CPU; less would plan thousands
-
-
-def check(condition: bool, where: str, value: object, allowed: str) -> None:
-    """Raise ValueError naming the field, its value and what is allowed, unless `condition` holds."""
-    if not condition:
-        raise ValueError(f"{where} is {cut(repr(value), 120)}: allowed is {allowed}")
-
-
-def normalised(value: float) -> float:
-    """The float that stands for `value`: no negative zero, and an int counts as its float."""
-    return float(value) + 0.0 if value else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,51 +190,6 @@ class GridSpec:
             check(tokens >= 1, "grid.max_new_tokens", tokens, "a whole number from 1")
         for length in self.block_length:
             check(1 <= length <= MAX_BLOCK, "grid.block_length", length, f"a whole number from 1 to {MAX_BLOCK}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureSpec:
-    """How much to measure. None of it changes a single generation, so none of it is part of a cell's identity.
-
-    `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
-    draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `studied_prompts` (maybe more
-    than `prompts`) show what stale distributions and the order model foretell (0: no study); `chunk` prompts an item.
-    `uncached_prompts` (of `prompts`; more is all of them) are also decoded draft-free without a cache, where a target's
-    cache is approximate, to see what it changes (0: that is not measured).
-    """
-
-    prompts: int = 16
-    timed_prompts: int = 3
-    repeats: int = 3
-    studied_prompts: int = 0
-    chunk: int = 8
-    uncached_prompts: int = MAX_PROMPTS
-
-    def __post_init__(self) -> None:
-        allowed = f"a whole number from 1 to {MAX_PROMPTS}"
-        check(1 <= self.prompts <= MAX_PROMPTS, "measure.prompts", self.prompts, allowed)
-        check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
-        object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
-        check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
-        allowed = f"a whole number from 0 (no study) to {MAX_PROMPTS}"
-        check(0 <= self.studied_prompts <= MAX_PROMPTS, "measure.studied_prompts", self.studied_prompts, allowed)
-        check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
-        allowed = "a whole number from 0 (not measured)"
-        check(self.uncached_prompts >= 0, "measure.uncached_prompts", self.uncached_prompts, allowed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSpec:
-    """What one worker needs and how many there are (0 workers: as many as fit)."""
-
-    workers: int = 0
-    cpus: float = 1.0
-    gpus: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self.workers >= 0, "resources.workers", self.workers, "a whole number from 0 (0: as many as fit)")
-        check(self.cpus >= MIN_CPUS, "resources.cpus", self.cpus, f"a number from {MIN_CPUS}")
-        check(self.gpus >= 0, "resources.gpus", self.gpus, "a number from 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

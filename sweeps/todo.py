@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweeps.cell import Cell
+from sweeps.checks import check
+from sweeps.effort import MeasureSpec
 from sweeps.records import ItemKind, WorkItem
 from sweeps.results import Coverage
-from sweeps.spec import MeasureSpec, SweepSpec, check
+from sweeps.spec import SweepSpec
 from sweeps.study import study_cell
 
 KINDS: tuple[ItemKind, ...] = ("decode", "timing", "study")  # traces are files of their own, no results of a run

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from sweeps.belongs import record_start
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.effort import MeasureSpec
 from sweeps.merge import CellRows, merge_all
 from sweeps.origin import Origin
 from sweeps.records import Counters, Drawn, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
 from sweeps.results import encode_result
-from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, Noise, SweepSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, Noise, SweepSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord, is_study
 from sweeps.todo import Job, Plan, item_of, jobs_of

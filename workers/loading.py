@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec, check
+from sweeps.checks import check
+from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
 from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter, Oracle
 from workers.models.facts import find_order_model

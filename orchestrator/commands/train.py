@@ -72,7 +72,7 @@ def order(
     from orchestrator.show_training import TrainingScreen, accuracy_table
     from orchestrator.track_training import TrainingMirror
     from orchestrator.train import OrderRequest, train_order_command
-    from sweeps.spec import ResourceSpec
+    from sweeps.effort import ResourceSpec
     from workers.training.order_recipe import OrderRecipe
 
     request = OrderRequest(**options)
@@ -135,7 +135,7 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     from orchestrator.pools import make_pool
     from orchestrator.show_training import TrainingScreen
     from orchestrator.train_spiffy import SpiffyRequest, train_spiffy_command
-    from sweeps.spec import ResourceSpec
+    from sweeps.effort import ResourceSpec
     from workers.training.spiffy_recipe import SpiffyRecipe
 
     pool = {name: options.pop(name) for name in ("pool", "address", "workers", "gpus")}

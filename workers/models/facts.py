@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeps.cell import canonical_json
+from sweeps.checks import check
 from sweeps.made_on import MadeOn
-from sweeps.spec import MAX_BLOCK, check
+from sweeps.spec import MAX_BLOCK
 from workers.models.named import find_artifact
 from workers.models.order_shapes import TOP_K, weight_shapes
 from workers.models.plain import parsed, plain

@@ -16,7 +16,8 @@ from orchestrator.memory_notes import memory_notes
 from orchestrator.named_targets import artifacts_of, named_target, room_for
 from orchestrator.tables import target_of
 from sweeps.cell import Cell
-from sweeps.spec import DecodeSpec, DrafterSpec, ResourceSpec, TaskSpec
+from sweeps.effort import ResourceSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, TaskSpec
 from tests.tiny_checkpoints import cut_in_shards, write_checkpoint
 from workers import catalog
 

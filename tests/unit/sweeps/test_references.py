@@ -8,9 +8,10 @@ import pytest
 
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.claims import Claim, claim_of
+from sweeps.effort import MeasureSpec
 from sweeps.expand import Expansion, expand
 from sweeps.facts import Facts
-from sweeps.spec import MeasureSpec, SweepSpec
+from sweeps.spec import SweepSpec
 from sweeps.todo import Job, jobs_of, missing_items
 from tests.sweep_files import BASE, TABLES, load
 
