@@ -77,7 +77,8 @@ def artifact_to_make(
     folder = Path(named).parent if Path(named).name == made.result else made_in(kind, target)
     command = (
         *made.command.split(),
-        *("--target", argument_of(target), "--dtype", target.dtype),
+        *("--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
+        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--max-new-tokens", str(max(spec.grid.max_new_tokens))),
         *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
@@ -100,7 +101,7 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
     most = max(spec.grid.budget)
     states = "1,3,5,9,13,17,25,33," + ",".join(str(count + 1) for count in sorted({*spec.grid.budget}) if count > 32)
     command = (
-        *("spot", "measure", "cost", "--target", argument_of(target), "--dtype", target.dtype),
+        *("spot", "measure", "cost", "--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
         *(("--device", "cuda") if spec.resources.gpus else ()),
         *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(("--states", states) if most > MEASURED_BUDGET else ()),
@@ -127,6 +128,12 @@ def argument_of(target: TargetSpec) -> str:
     """What a command calls a target: its name where the table has it, else its directory or hub id."""
     entry = catalog.TARGETS.get(target.name)
     return target.name if entry is not None and entry.path == target.path else target.path
+
+
+def cache_option(target: TargetSpec) -> tuple[str, ...]:
+    """The target's kind of cache, where it is not the one that its family has by default."""
+    family = catalog.FAMILIES.get(target.family)
+    return ("--cache", target.cache) if family and target.cache not in ("", family.caches[0]) else ()
 
 
 def tasks_to_learn(tasks: Iterable[TaskSpec]) -> tuple[str, ...]:

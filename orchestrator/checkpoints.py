@@ -33,8 +33,6 @@ def present(target: TargetSpec) -> Present:
     """How much of a target's checkpoint is here, by the names of its files; nothing is read but small JSON."""
     try:
         folder = checkpoint_folder(target)
-    except NotHereError as error:
-        return Present(here="no", lacks=str(error))
     except SweepError as error:
         return Present(here="no", lacks=str(error))
     try:

@@ -5,7 +5,7 @@ asked, torch is not imported, and no weight is read.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from orchestrator.absent import argument_of, made_in
 from orchestrator.checkpoints import Presence, fetching, present
@@ -16,8 +16,10 @@ from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec
 from workers import catalog
 from workers.models.named import AbsentError
 from workers.room import memory_available, shortage, size_of
+from workers.targets.config import CheckpointConfig
 from workers.targets.inspect import architecture_of, checked_config
 from workers.targets.memory import BYTES, gigabytes, memory_need
+from workers.targets.published import Published
 from workers.targets.shape import BodyShape
 
 ASKED_TOKENS, ASKED_BUDGET = 256, 20  # the paper's unit and its largest budget: what `spot doctor` reckons with
@@ -27,15 +29,18 @@ ASKED_TOKENS, ASKED_BUDGET = 256, 20  # the paper's unit and its largest budget:
 class NamedTarget:
     """A target of the table. `spec` is what a sweep that states nothing has; `shape` None where nobody knows it.
 
-    `lacks` says what is missing of a checkpoint that is not (wholly) here, `fault` what is wrong with one that is.
+    `lacks` says what is missing of a checkpoint that is not (wholly) here, `fault` what is wrong with one that is, and
+    `unlike` where one that is whole is not as published.
     """
 
     spec: TargetSpec
     family: str
     shape: BodyShape | None
+    stop_ids: tuple[int, ...]
     here: Presence
     lacks: str = ""
     fault: str = ""
+    unlike: str = ""
 
     @property
     def source(self) -> str:
@@ -69,16 +74,37 @@ def named_targets() -> Iterator[NamedTarget]:
 
 def named_target(name: str, entry: catalog.TargetEntry) -> NamedTarget:
     """One of them, as far as it is here."""
-    spec, known = target_of(name, entry), entry.published.shape if entry.published else None
+    spec, known = target_of(name, entry), entry.published
     found = present(spec)
+    target = NamedTarget(
+        spec=spec,
+        family=entry.family,
+        shape=known.shape if known else None,
+        stop_ids=known.stop_ids if known else (),
+        here=found.here,
+        lacks=found.lacks,
+    )
     if found.here != "yes" or found.folder is None:
-        return NamedTarget(spec=spec, family=entry.family, shape=known, here=found.here, lacks=found.lacks)
+        return target
     try:
-        family, shape = architecture_of(found.folder), checked_config(found.folder).shape
+        family, config = architecture_of(found.folder), checked_config(found.folder)
     except ValueError as error:
-        fault = " ".join(str(error).split())
-        return NamedTarget(spec=spec, family=entry.family, shape=known, here="yes", fault=fault)
-    return NamedTarget(spec=spec, family=family, shape=shape, here="yes")
+        return replace(target, fault=" ".join(str(error).split()))
+    unlike = differences(config, known) if known else ""
+    return replace(target, family=family, shape=config.shape, stop_ids=config.tokens.stop_ids, unlike=unlike)
+
+
+def differences(config: CheckpointConfig, known: Published) -> str:
+    """Where a checkpoint's own config is not as published: `layers is 2 (published: 32), ...`."""
+    pairs = {
+        "mask id": (config.tokens.mask_id, known.mask_id),
+        "stop ids": (sorted(config.tokens.stop_ids), sorted(known.stop_ids)),
+        "positions": (config.max_positions, known.max_positions),
+        **{
+            part.name: (getattr(config.shape, part.name), getattr(known.shape, part.name)) for part in fields(BodyShape)
+        },
+    }
+    return ", ".join(f"{name} is {own} (published: {there})" for name, (own, there) in pairs.items() if own != there)
 
 
 def target_findings(machine: Machine) -> Iterator[Finding]:
@@ -101,7 +127,10 @@ def _here(target: NamedTarget) -> Finding:
         whole = f"only partly in the local hub cache ({target.lacks}): {fetching(spec)}"
         return Finding(level="note", subject=subject, text=f"{whole}; {made}")
     count = f"{target.shape.parameters:,} parameters" if target.shape else "here"
-    return Finding(level="ok", subject=subject, text=f"{count}, blocks of {spec.block_length}; {made}")
+    text = f"{count}, blocks of {spec.block_length}; {made}"
+    if target.unlike:
+        return Finding(level="note", subject=subject, text=f"{text}; its config is used, and {target.unlike}")
+    return Finding(level="ok", subject=subject, text=text)
 
 
 def artifacts_of(spec: TargetSpec) -> tuple[str, str]:

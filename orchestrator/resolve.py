@@ -54,7 +54,9 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             target, checkpoint = resolve_target(named)
             positions[target.name] = checkpoint.max_positions
         except NotHereError as error:
-            target = as_published(named)
+            target, entry = as_published(named), catalog.target_at(named.path)
+            if entry and entry.published:
+                positions[target.name] = entry.published.max_positions
             lacks(str(error))
         targets.append(target)
     spec = replace(spec, targets=tuple(targets))

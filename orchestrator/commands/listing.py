@@ -41,15 +41,17 @@ def targets_table() -> "Table":
     from orchestrator.named_targets import named_targets
     from workers.targets.memory import gigabytes
 
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for name in ("target", "family", "checkpoint", "parameters", "weights", "block", "caches", "exact", "here"):
-        table.add_column(name, justify="right" if name in ("parameters", "weights", "block") else "left")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    numbers = ("parameters", "weights", "block")
+    for name in ("target", "family", "checkpoint", *numbers, "caches", "exact", "stop ids", "here"):
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for target in named_targets():
         count = f"{target.shape.parameters:,}" if target.shape else "?"
         weights = f"{gigabytes(target.weights)} GB {target.spec.dtype}" if target.shape else "?"
         here = f"{target.here}: {target.fault}" if target.fault else target.here
         length = str(target.spec.block_length or "?")
-        how = (length, ", ".join(target.caches), target.exact, here)
+        stops = ", ".join(map(str, target.stop_ids)) or "?"
+        how = (length, ", ".join(target.caches), target.exact, stops, here)
         table.add_row(*map(escape, (target.spec.name, target.family, target.source, count, weights, *how)))
     return table
 

@@ -48,6 +48,8 @@ def main(argv: Sequence[str]) -> int:
         print(f"check: {wrong}", file=sys.stderr)
         return 2
     chosen = tuple(name for name in SHARES if name in chosen)
+    if setting.on_cuda:  # events and graphs are made on the current device
+        torch.cuda.set_device(setting.device)
     torch.manual_seed(setting.seed)
     report = Report(asked.out or named_after(setting), setting, chosen, argv)
     parts: dict[str, Part] = {

@@ -84,6 +84,22 @@ def kinds(result: dict[str, Any], part: str, kind: str) -> list[Row]:
     return [row for row in result["parts"][part]["rows"] if row["kind"] == kind]
 
 
+def test_the_device_that_is_asked_for_is_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events and graphs are made on the current device: on another one they would time nothing."""
+    chosen: list[str] = []
+
+    def ended(*_: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(check, "refusal", lambda *_: "")
+    monkeypatch.setattr(check, "Report", ended)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    for device in ("cuda:1", "cpu"):
+        with pytest.raises(InterruptedError):
+            check.main(["--device", device, "--out", str(tmp_path / "r.json")])
+    assert chosen == ["cuda:1"]
+
+
 def test_costs_are_measured_beside_their_floors(tmp_path: Path) -> None:
     code, result = checked(tmp_path, "--parts", "forward,noise,graphs")
     assert (code, result["problems"], result["complete"]) == (0, [], True)

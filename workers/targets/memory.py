@@ -101,7 +101,7 @@ def forward_bytes(shape: BodyShape, dtype: str, positions: int, *, keys: int, gp
     stream, normed = shape.hidden * size, shape.hidden * size
     norm = 2 * shape.hidden * wide + normed
     if keys:  # scores of the cache, all scores, their softmax, and that in the dtype (or a widened copy before it)
-        scores = shape.heads * (keys + 1) * (2 * size + wide + (0 if size == wide else size if gpu else wide))
+        scores = shape.heads * keys * (2 * size + wide + (0 if size == wide else size if gpu else wide))
         attention = normed + (pair + query) * size + scores
     else:  # keys and values once for every query head
         attention = normed + (pair + 4 * query) * size

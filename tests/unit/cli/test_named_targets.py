@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import pytest
 from orchestrator.checkpoints import present
 from orchestrator.machine import Gpu, Machine, gpu_of
 from orchestrator.memory_notes import memory_notes
-from orchestrator.named_targets import artifacts_of, named_target, room_for
+from orchestrator.named_targets import artifacts_of, differences, named_target, room_for, target_findings
 from orchestrator.tables import target_of
 from sweeps.cell import Cell
 from sweeps.effort import ResourceSpec
 from sweeps.spec import DecodeSpec, DrafterSpec, TaskSpec
 from tests.tiny_checkpoints import cut_in_shards, write_checkpoint
 from workers import catalog
+from workers.targets.inspect import checked_config
 
 Spot = Callable[..., Any]
 ROOT = Path(__file__).parents[3]
@@ -49,16 +51,18 @@ def test_a_row_says_what_a_target_is(spot: Spot) -> None:
     ended = spot("list", "targets")
     assert ended.code == 0
     header, *lines = (line.split() for line in ended.out.splitlines())
-    assert header == ["target", "family", "checkpoint", "parameters", "weights", "block", "caches", "exact", "here"]
+    first = ["target", "family", "checkpoint", "parameters", "weights", "block", "caches", "exact"]
+    assert header == [*first, "stop", "ids", "here"]
     rows = {line[0]: line for line in lines}
     assert list(rows) == list(catalog.TARGETS)
     assert rows["sdar-8b-b16"] == [
         *("sdar-8b-b16", "SDARForCausalLM", "JetLM/SDAR-8B-Chat-b16", "8,190,735,360", "16.4", "GB", "bfloat16"),
-        *("16", "exact", "yes", "no"),
+        *("16", "exact", "yes", "151643,", "151645", "no"),
     ]
-    assert rows["dream-7b"][-6:] == ["dual,", "prefix,", "none", "only", "none", "no"]
+    assert rows["dream-7b"][-8:] == ["dual,", "prefix,", "none", "only", "none", "151643,", "151645", "no"]
+    assert rows["llada2-mini"][-2:] == ["156892", "no"]
     assert rows["tiny-sdar"][2] == "zoo"
-    assert rows["tiny-sdar"][-2:] == ["yes", "yes"]
+    assert rows["tiny-sdar"][-3:] == ["yes", "1", "yes"]  # its stop id is read from its own files
 
 
 def test_nothing_of_it_imports_torch() -> None:
@@ -99,6 +103,27 @@ def test_a_checkpoint_that_is_here_is_described_by_its_own_config(empty_cache: P
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:-8])
     assert "truncated" in named_target("llada-8b", entry).fault
+
+
+def test_doctor_says_where_a_checkpoint_is_not_as_published(empty_cache: Path) -> None:
+    entry = catalog.TARGETS["dream-7b"]
+    assert entry.published is not None
+    folder = cached(empty_cache, entry.path)
+    write_checkpoint(folder, family="dream")
+    target, config = named_target("dream-7b", entry), checked_config(folder)
+    assert "layers is 2 (published: 28)" in target.unlike
+    assert f"mask id is {config.tokens.mask_id} (published: 151666)" in target.unlike
+    assert f"positions is {config.max_positions} (published: 131072)" in target.unlike
+    assert "qkv_bias" not in target.unlike  # alike in both
+    finding = next(one for one in target_findings(machine()) if one.subject == "target dream-7b")
+    assert (finding.level, finding.text.endswith(target.unlike)) == ("note", True)
+    known = entry.published
+    tokens = replace(config.tokens, mask_id=known.mask_id, stop_ids=known.stop_ids[::-1])
+    alike = replace(config, shape=known.shape, max_positions=known.max_positions, tokens=tokens)
+    assert differences(alike, known) == ""
+    assert differences(replace(alike, tokens=replace(tokens, stop_ids=(151643,))), known) == (
+        "stop ids is [151643] (published: [151643, 151645])"
+    )
 
 
 def machine(ram: int = 0, *gpus: Gpu) -> Machine:
@@ -171,3 +196,11 @@ def test_the_plan_has_that_note(spot: Spot, monkeypatch: pytest.MonkeyPatch) -> 
     Path("x.yaml").write_text("grid: {target: tiny-sdar, task: tiny-arith, drafter: ssd}\n")
     notes = json.loads(spot("plan", "x.yaml", "--json").out)["notes"]
     assert any(note.startswith("not on this machine: target tiny-sdar: needs ") for note in notes)
+
+
+def test_a_plan_knows_the_positions_of_a_target_that_is_not_here(spot: Spot) -> None:
+    Path("x.yaml").write_text("grid: {target: [llada-8b, sdar-8b-b32], task: tiny-arith, drafter: [none]}\n")
+    plan = json.loads(spot("plan", "x.yaml", "grid.max_new_tokens=4096", "--json").out)
+    assert {cell["target"] for cell in plan["cells"]} == {"sdar-8b-b32"}
+    (dropped,) = plan["dropped"]
+    assert dropped["reason"] == "can never fit: llada-8b has 4096 positions, and a prompt takes some of them"
