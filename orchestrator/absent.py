@@ -73,13 +73,14 @@ def artifact_to_make(
 
     It is made at the path that is `named` already, where a command can put it there; `reason`: see ToMake.
     """
-    made, tau = catalog.ARTIFACTS[kind], tau_to_count(spec) if kind == "draft_graph" else None
+    made, tau = catalog.ARTIFACTS[kind], tau_to_count(spec, kind, target, named)
     folder = Path(named).parent if Path(named).name == made.result else made_in(kind, target, tau)
     command = (
         *made.command.split(),
-        *("--target", argument_of(target), "--dtype", target.dtype),
+        *("--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
+        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--max-new-tokens", str(max(spec.grid.max_new_tokens))),
-        *("--block-length", str(spec.grid.block_length[0])),
+        *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
         *(budget_option(spec) if kind == "draft_graph" else ()),
         *(() if tau is None else ("--tau", str(tau))),
@@ -101,9 +102,9 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
     most = max(spec.grid.budget)
     states = "1,3,5,9,13,17,25,33," + ",".join(str(count + 1) for count in sorted({*spec.grid.budget}) if count > 32)
     command = (
-        *("spot", "measure", "cost", "--target", argument_of(target), "--dtype", target.dtype),
+        *("spot", "measure", "cost", "--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
         *(("--device", "cuda") if spec.resources.gpus else ()),
-        *("--block-length", str(spec.grid.block_length[0])),
+        *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(("--states", states) if most > MEASURED_BUDGET else ()),
         *(("--checkpoint", checkpoint) if checkpoint else ()),
         *("--out", COST_FILE),
@@ -131,15 +132,27 @@ def argument_of(target: TargetSpec) -> str:
     return target.name if entry is not None and entry.path == target.path else target.path
 
 
+def cache_option(target: TargetSpec) -> tuple[str, ...]:
+    """The target's kind of cache, where it is not the one that its family has by default."""
+    family = catalog.FAMILIES.get(target.family)
+    return ("--cache", target.cache) if family and target.cache not in ("", family.caches[0]) else ()
+
+
 def tasks_to_learn(tasks: Iterable[TaskSpec]) -> tuple[str, ...]:
     """The sweep's tasks that have prompts of their own to train on; a file to be chosen where none has."""
     names = [task.kind for task in tasks if catalog.TASKS[task.kind].train_split]
     return tuple(dict.fromkeys(names)) or (f"jsonl:{TRAIN_FILE}",)
 
 
-def tau_to_count(spec: SweepSpec) -> float | None:
-    """The threshold that a graph is made for: the sweep's first one, None where it has the standard rule too."""
-    return None if "standard" in spec.grid.commit else spec.grid.tau[0]
+def tau_to_count(spec: SweepSpec, kind: str, target: TargetSpec, named: str) -> float | None:
+    """The threshold that an artifact is made for: that of the sweep which the `named` directory tells, else the first.
+
+    None for the standard rule: where the sweep has that too, and for an order model always.
+    """
+    if kind != "draft_graph" or "threshold" not in spec.grid.commit:
+        return None
+    told = [tau for tau in spec.grid.tau if made_in(kind, target, tau) / catalog.ARTIFACTS[kind].result == Path(named)]
+    return next(iter(told), None if "standard" in spec.grid.commit else spec.grid.tau[0])
 
 
 def budget_option(spec: SweepSpec) -> tuple[str, ...]:

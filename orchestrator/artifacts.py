@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from orchestrator.absent import ABSENT, NotHereError
 from sweeps.facts import Artifact, Cost
+from sweeps.made_on import MadeOn
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, TargetSpec
 from workers import catalog
 from workers.models.cost_curve import find_cost_curve, read_cost_curve
-from workers.models.named import AbsentError, MadeOn
+from workers.models.named import AbsentError
 
 
 def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
@@ -39,12 +40,14 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         raise NotHereError(str(error)) from None
     except (ValueError, OSError) as error:
         raise SweepError(f"drafter {drafter.name} for {target.name}: {' '.join(str(error).split())}") from None
+    origins = tuple(getattr(facts, "made_on", ()))
     return Artifact(
         path=str(facts.path.absolute()),
         digest=facts.digest,
         block_length=facts.block_length,
         budget_max=getattr(facts, "budget_max", None),
-        made_on=others(target, getattr(facts, "made_on", ())),
+        made_on=others(target, origins),
+        origins=origins,
         commit=getattr(facts, "commit", None),
         tau=getattr(facts, "tau", None),
     )

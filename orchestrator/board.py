@@ -13,7 +13,7 @@ from orchestrator.events import RunEvent
 from orchestrator.words import counted, duration
 
 WINDOW = 200
-WORDS = {"decode": "decoded", "timing": "timed", "study": "studied"}
+WORDS = {"decode": "decoded", "timing": "timed", "study": "studied", "uncached": "uncached"}
 
 
 @dataclass(slots=True)
@@ -72,8 +72,8 @@ class Board:
         self.cells, self.cells_done = event.cells or self.cells, event.cells_done or self.cells_done
         if event.kind == "started":
             self.last, self.stored, self.repeats = self.clock(), event.stored, event.repeats or 1
-            for kind, rows in (("decode", event.decode), ("timing", event.timing), ("study", event.study)):
-                self.work[kind].todo = rows
+            for kind in WORDS:
+                self.work[kind].todo = getattr(event, kind)
         elif event.kind == "worker_ready":
             self.workers += 1
         elif event.kind == "worker_lost":
@@ -95,7 +95,7 @@ class Board:
 
         A timed prompt is decoded by variant and draft-free, `repeats` times each after a warm-up each.
         """
-        decodes = {"decode": 1, "study": 1, "timing": 2 * (self.repeats + 1)}
+        decodes = {"decode": 1, "study": 1, "timing": 2 * (self.repeats + 1), "uncached": 1}
         for known in (kind, *decodes):
             cost = self.work[known].cost
             if cost is not None:

@@ -5,7 +5,7 @@ A worker lives on one node, so the sum over nodes is never the question.
 
 from collections.abc import Mapping, Sequence
 
-from sweeps.spec import ResourceSpec
+from sweeps.effort import ResourceSpec
 
 NodeResources = Mapping[str, float]
 

@@ -8,25 +8,21 @@ import os
 import platform
 import resource
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
-from orchestrator.absent import NotHereError
-from orchestrator.artifacts import artifact_of
 from orchestrator.capacity import worker_count
+from orchestrator.finding import Finding
 from orchestrator.machine import Machine, this_machine
-from orchestrator.resolve import resolve_target, resolve_task
+from orchestrator.named_targets import target_findings
+from orchestrator.resolve import resolve_task
 from orchestrator.scratch import fault_of, make_scratch
-from orchestrator.tables import built_in_tables
-from sweeps.spec import DTYPES, DrafterSpec, ResourceSpec, TaskSpec
+from sweeps.effort import ResourceSpec
+from sweeps.spec import TaskSpec
 from workers import catalog
 
-Level = Literal["ok", "note", "problem"]
 PACKAGES = ("torch", "ray", "mlflow", "transformers", "safetensors", "pandas", "omegaconf")
 FILES_WANTED = 1024
-BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 VARIABLES = {
     "RAY_ADDRESS": "ignored: a run uses a private Ray here unless --address says otherwise",
     "RAY_TMPDIR": "where Ray's sockets and logs go",
@@ -41,15 +37,6 @@ VARIABLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at."""
-
-    level: Level
-    subject: str
-    text: str
-
-
 def examine(resources: ResourceSpec | None = None) -> Iterator[Finding]:
     """All findings; with `resources`, whether workers of that size fit this machine."""
     machine = this_machine()
@@ -60,7 +47,7 @@ def examine(resources: ResourceSpec | None = None) -> Iterator[Finding]:
             yield Finding(level="note", subject=name, text=f"{os.environ[name]} ({meaning})")
     yield from _folders()
     yield _fit(machine, resources or ResourceSpec())
-    yield from _targets(machine)
+    yield from target_findings(machine)
     yield from _tasks()
 
 
@@ -72,7 +59,8 @@ def _machine(machine: Machine) -> Iterator[Finding]:
         low = machine.memory < 4 * 1024**3
         text = _size(machine.memory) + (" (a local Ray and one worker take about 2 GiB)" if low else "")
         yield Finding(level="note" if low else "ok", subject="memory", text=text)
-    yield Finding(level="ok", subject="GPUs", text="; ".join(machine.gpus) or "none found (nvidia-smi): CPU only")
+    found = "; ".join(f"{gpu.name}, {_size(gpu.memory)}, {_size(gpu.free)} free" for gpu in machine.gpus)
+    yield Finding(level="ok", subject="GPUs", text=found or "none found (nvidia-smi): CPU only")
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = 0 <= files < FILES_WANTED
     text = f"{files}" + (f": Ray wants {FILES_WANTED} or more (ulimit -n)" if few else "")
@@ -109,25 +97,6 @@ def _fit(machine: Machine, resources: ResourceSpec) -> Finding:
         return Finding(level="problem", subject="workers", text=str(error))
     size = f"{resources.cpus:g} CPU" + (f", {resources.gpus:g} GPU" if resources.gpus else "")
     return Finding(level="note" if note else "ok", subject="workers", text=note or f"{count} of {size} each")
-
-
-def _targets(machine: Machine) -> Iterator[Finding]:
-    """Each built-in target: whether its checkpoint and its order model are whole, and the memory that it takes."""
-    for name, spec in built_in_tables().targets.items():
-        try:
-            target, facts = resolve_target(spec)
-            model = artifact_of(target, DrafterSpec(name="spot", kind="spot"))
-        except NotHereError as error:
-            yield Finding(level="note", subject=f"target {name}", text=str(error))
-            continue
-        except ValueError as error:
-            yield Finding(level="problem", subject=f"target {name}", text=str(error))
-            continue
-        sizes = ", ".join(f"{_size(facts.parameters * BYTES[dtype])} in {dtype}" for dtype in DTYPES[1:3])
-        order = "order model for blocks of " + str(model.block_length) if model else "no order model (spot train order)"
-        room = not machine.memory or facts.parameters * BYTES["bfloat16"] < machine.memory or bool(machine.gpus)
-        text = f"{facts.parameters:,} parameters: {sizes}; {facts.max_positions} positions; {order}"
-        yield Finding(level="ok" if room else "note", subject=f"target {name}", text=text)
 
 
 def _tasks() -> Iterator[Finding]:

@@ -25,6 +25,8 @@ from sweeps.results import Loaded, verified
 from sweeps.store import RunDir, atomic_write
 from sweeps.todo import KINDS, Job, Plan, missing_items
 
+UNCACHED = "uncached"
+
 
 def run_plan(
     plan: Plan,
@@ -61,12 +63,13 @@ def run_plan(
 
 
 def place_of(job: Job) -> Placement:
-    """Items of one target go to workers that hold it; items of equal lengths and budgets take comparable time."""
-    target = f"{job.cell.target.name}/{job.cell.target.digest[:12]}/{job.cell.target.dtype}"
+    """Items of one target and cache go to workers that hold it; of equal lengths and budgets take comparable time."""
+    spec = job.cell.target
+    target = f"{spec.name}/{spec.digest[:12]}/{spec.dtype}/{spec.cache}"
     drafter = job.cell.drafter
     decode = job.cell.decode
     group = f"{job.cell.task.name}/{decode.max_new_tokens}/{decode.commit}/{drafter.kind}/{drafter.budget}"
-    return Placement(target=target, group=group, baseline=job.cell.is_baseline)
+    return Placement(target=target, group=group, baseline=job.cell.is_baseline and not job.reference)
 
 
 class _Drive:
@@ -96,9 +99,9 @@ class _Drive:
 
     def run(self) -> RunOutcome:
         """Drive to the end, close the pool, say how it ended."""
-        kinds: dict[str, Any] = dict.fromkeys(KINDS, 0)
+        kinds: dict[str, Any] = dict.fromkeys((*KINDS, UNCACHED), 0)
         for item in self.items.values():
-            kinds[item.kind] += item.last - item.first
+            kinds[self.work_of(item)] += item.last - item.first
         kept, repeats = self.before.good, max((item.repeats for item in self.items.values()), default=1)
         self.tell("started", items=len(self.items), rows=sum(kinds.values()), stored=kept, repeats=repeats, **kinds)
         message, interrupted = "", False
@@ -136,6 +139,10 @@ class _Drive:
         """The cell of an item."""
         return self.jobs[item.cell_id].cell
 
+    def work_of(self, item: WorkItem) -> str:
+        """The kind of an item for whoever watches: a reference costs several times what other decoding does."""
+        return UNCACHED if self.jobs[item.cell_id].reference else item.kind
+
     def check(self, item: WorkItem, result: ItemResult) -> None:
         """Raise ValueError when a worker's answer is no result of the item."""
         verified(item, result)
@@ -165,6 +172,7 @@ class _Drive:
         if item is not None:
             target = self.jobs[item.cell_id].cell.target.name
             rows = item.last - item.first
-            what = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "work": item.kind, "rows": rows}
+            work = self.work_of(item)
+            what = {"item_id": item.item_id, "cell_id": item.cell_id, "target": target, "work": work, "rows": rows}
             fields = {**what, **fields}
         self.log.write(RunEvent(kind=kind, cells=len(self.jobs), cells_done=self.complete, **fields))

@@ -34,8 +34,8 @@ class RunEvent:
     """One line. `rows`, `failed` and `stored` count prompts (of a kind); `time` is wall-clock seconds since 1970.
 
     A start says how many rows of each kind are to do and how often a timed prompt is repeated; what happens to an item
-    says its kind (`work`). `seconds` is what a worker took for it, of which `loading` before the first prompt.
-    `cells_done` of `cells` have every wanted row, good or failed.
+    says its kind (`work`; for an uncached reference that is `uncached`). `seconds` is what a worker took for it, of
+    which `loading` before the first prompt. `cells_done` of `cells` have every wanted row, good or failed.
     """
 
     kind: RunEventKind
@@ -50,6 +50,7 @@ class RunEvent:
     decode: int = 0
     timing: int = 0
     study: int = 0
+    uncached: int = 0
     repeats: int = 0
     failed: int = 0
     stored: int = 0

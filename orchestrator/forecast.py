@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.capacity import worker_count
+from orchestrator.driver import place_of
 from orchestrator.machine import this_machine
+from orchestrator.memory_notes import memory_notes
 from orchestrator.prepare import Prepared
 from sweeps.belongs import check_belongs, read_history, read_spec, spec_changes
 from sweeps.claims import claim_of
+from sweeps.effort import ResourceSpec
 from sweeps.expand import Dropped, LabelledCell
 from sweeps.origin import code_changes, origin_of
 from sweeps.records import ItemKind
 from sweeps.results import Coverage, Loaded, load_results
-from sweeps.spec import ResourceSpec
 from sweeps.store import RunDir
 from sweeps.study import is_study
 from sweeps.todo import KINDS, Job, missing_items
@@ -28,7 +30,8 @@ CHANGES_SHOWN = 6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellForecast:
     """One cell. `decode`, `timing` and `study` count prompts to do; `forwards` is their cost, by `forwards_from` either
-    an upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do.
+    an upper bound or an estimate from the cell's stored prompts. `why` is empty when nothing is to do. A `reference`
+    cell, draft-free without a cache, is only there to see what an approximate cache changes.
     """
 
     cell_id: str
@@ -48,6 +51,8 @@ class CellForecast:
     tau: float | None
     claim: str
     added_baseline: bool
+    reference: bool
+    cache: str
     prompts: int
     stored: int
     failed: int
@@ -92,13 +97,14 @@ def forecast(prepared: Prepared, run: RunDir, *, retry_failed: bool = False) -> 
     )
     items = missing_items(plan.jobs, loaded.cells, chunk=plan.spec.measure.chunk, retry_failed=retry_failed)
     workers, fit = workers_here(plan.spec.resources)
-    by_target = Counter(jobs[item.cell_id].cell.target.name for item in items)
+    memory = memory_notes((job.cell for job in plan.jobs), plan.spec.resources, workers, this_machine())
+    by_target = Counter(place_of(jobs[item.cell_id]).target for item in items)
     return Forecast(
         sweep=plan.spec.name,
         directory=str(run.root),
         cells=cells,
         dropped=prepared.expansion.dropped,
-        notes=(*prepared.expansion.notes, *fit, *_changes(prepared, run)),
+        notes=(*prepared.expansion.notes, *fit, *memory, *_changes(prepared, run)),
         missing=prepared.missing,
         items=len(items),
         workers=workers,
@@ -156,7 +162,9 @@ def _cell(
         commit=cell.decode.commit,
         tau=cell.decode.threshold,
         claim="" if is_study(cell) else claim_of(cell).value,
-        added_baseline=labelled.added,
+        added_baseline=labelled.added and not labelled.reference,
+        reference=labelled.reference,
+        cache=cell.target.cache,
         prompts=job.wanted(main),
         stored=sum(rows.has(main, index, 1) for index in range(job.wanted(main))),
         failed=failed,

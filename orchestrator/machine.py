@@ -4,18 +4,28 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
+
+from workers.room import memory_limit
 
 NVIDIA_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """An NVIDIA GPU: its memory, and how much of that nobody uses now, in bytes (0: unknown)."""
+
+    name: str
+    memory: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Usable cores, memory in bytes (0: unknown), names of NVIDIA GPUs with their memory."""
+    """Usable cores, memory in bytes (0: unknown), NVIDIA GPUs."""
 
     cores: int
     memory: int
-    gpus: tuple[str, ...]
+    gpus: tuple[Gpu, ...]
 
     @property
     def resources(self) -> dict[str, float]:
@@ -25,7 +35,7 @@ class Machine:
 
 def this_machine() -> Machine:
     """The machine that this process runs on."""
-    return Machine(cores=usable_cores(), memory=memory_bytes(), gpus=gpu_names())
+    return Machine(cores=usable_cores(), memory=memory_limit(), gpus=gpus())
 
 
 def usable_cores() -> int:
@@ -33,25 +43,21 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def memory_bytes() -> int:
-    """Memory, or the limit that a container sets on it; 0 where the system does not say."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else []
-    for limit in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
-        try:
-            found.append(int(limit.read_text()))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-    return min(found, default=0)
-
-
-def gpu_names() -> tuple[str, ...]:
+def gpus() -> tuple[Gpu, ...]:
     """NVIDIA GPUs as `nvidia-smi` lists them; none where it is absent or does not answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return ()
-    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    query = [program, "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip())
+    return tuple(gpu_of(line) for line in answer.stdout.splitlines() if line.strip())
+
+
+def gpu_of(line: str) -> Gpu:
+    """A GPU from its line `name, MiB in all, MiB free` (a GPU that shares the memory of its host says `[N/A]`)."""
+    name, *sizes = (part.strip() for part in line.rsplit(",", 2))
+    memory, free = (int(size) * 1024**2 if size.isdecimal() else 0 for size in (*sizes, "", "")[:2])
+    return Gpu(name=name, memory=memory, free=free)

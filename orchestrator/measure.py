@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.artifacts import artifact_of
+from orchestrator.block_lengths import one_block_length
 from orchestrator.resolve import resolve_target
 from orchestrator.train_shared import target_spec
 from sweeps.facts import Artifact
@@ -21,13 +22,17 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRequest:
-    """What to measure on which device; `checkpoint` names the order model ("": the one of the table)."""
+    """What to measure on which device; `checkpoint` names the order model ("": the one of the table).
+
+    `dtype` and `cache` "" and `block_length` None: the target's own.
+    """
 
     target: str
-    dtype: str = "float32"
+    dtype: str = ""
+    cache: str = ""
     device: str = "cpu"
     threads: int = 1
-    block_length: int = 32
+    block_length: int | None = None
     states: tuple[int, ...] = STATES
     prefixes: tuple[int, ...] = ()
     repeats: int = 15
@@ -40,15 +45,17 @@ def measure_cost(
     """Measure and write a curve; it and its digest. Raises ValueError, before anything is loaded, for bad input."""
     if out.is_dir():
         raise ValueError(f"measure cost: out is {str(out)!r}, a directory: allowed is a file")
-    target, facts = resolve_target(target_spec(request.target, request.dtype))
+    named = replace(target_spec(request.target, request.dtype), cache=request.cache)
+    length = one_block_length([named], request.block_length)
+    target, facts = resolve_target(named)
     drafter = DrafterSpec(name=DRAFTER, kind=DRAFTER, checkpoint=request.checkpoint)
     artifact = artifact_of(target, drafter)
-    check_artifact(artifact, request.block_length)
-    prefixes = request.prefixes or default_prefixes(request.block_length, facts.max_positions)
-    if prefixes[-1] + request.block_length > facts.max_positions:
-        allowed = f"up to {facts.max_positions - request.block_length}, which leaves the target room for a block"
+    check_artifact(artifact, length)
+    prefixes = request.prefixes or default_prefixes(length, facts.max_positions)
+    if prefixes[-1] + length > facts.max_positions:
+        allowed = f"up to {facts.max_positions - length}, which leaves the target room for a block"
         raise ValueError(f"measure cost: prefixes are {prefixes}: allowed is {allowed}")
-    curve = measured(request, target, drafter, artifact, prefixes, progress)
+    curve = measured(request, target, drafter, artifact, length, prefixes, progress)
     return curve, write_cost_curve(out, curve)
 
 
@@ -72,6 +79,7 @@ def measured(
     target_spec: TargetSpec,
     drafter: DrafterSpec,
     artifact: Artifact | None,
+    length: int,
     prefixes: tuple[int, ...],
     progress: Progress,
 ) -> CostCurve:
@@ -82,18 +90,22 @@ def measured(
     from workers.drafters.spot import make
     from workers.loading import Loaded
     from workers.measure_cost import CostGrid, measure_drafter, measure_forwards
+    from workers.targets.memory import SequenceSize
 
     grid = CostGrid(
         states=request.states,
         prefixes=prefixes,
-        block_length=request.block_length,
+        block_length=length,
         repeats=request.repeats,
         threads=request.threads,
     )
     check_device(request.device)
     torch.set_num_threads(request.threads)
     loaded = Loaded(request.device)
-    target = loaded.get_target(target_spec)
+    size = SequenceSize(
+        block_length=length, max_new_tokens=length, states=request.states[-1], prompt_tokens=prefixes[-1]
+    )
+    target = loaded.get_target(target_spec, size)
     texts = loaded.get_task(PROMPTS).prompts(split=PROMPTS.split, limit=PROMPT_COUNT, seed=0)
     prompts = [target.encode(prompt.text) for prompt in texts]
     ids = [token for prompt in prompts for token in prompt]
@@ -104,14 +116,14 @@ def measured(
             replace(drafter, budget=count - 1, checkpoint=artifact.path, digest=artifact.digest)
             for count in grid.states[1:]
         ]
-        made = [make(spec, block_length=request.block_length, device=request.device) for spec in specs]
+        made = [make(spec, block_length=length, device=request.device) for spec in specs]
         drafters = measure_drafter(target, made, prompts, grid, lambda done, total: progress("drafter", done, total))
     return CostCurve(
         target=target_spec.name,
         target_digest=target_spec.digest,
         dtype=target_spec.dtype,
         cache=target_spec.cache,
-        block_length=request.block_length,
+        block_length=length,
         device=torch.cuda.get_device_name(request.device) if request.device.startswith("cuda") else request.device,
         threads=request.threads,
         torch=str(torch.__version__),

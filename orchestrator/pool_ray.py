@@ -30,10 +30,10 @@ from orchestrator.pool import PoolEvent
 from orchestrator.pool_inline import DEFAULT_RUNNER
 from orchestrator.scratch import Scratch, make_scratch
 from sweeps.cell import Cell
+from sweeps.effort import ResourceSpec
 from sweeps.origin import code_digest
 from sweeps.records import WorkItem
 from sweeps.results import parse_result
-from sweeps.spec import ResourceSpec
 from workers.actor import Hello, Worker
 from workers.guard import RunnerFactory
 

@@ -5,7 +5,7 @@ from typing import Literal
 from orchestrator.pool import Pool
 from orchestrator.pool_inline import InlinePool
 from orchestrator.stop import Stop
-from sweeps.spec import ResourceSpec
+from sweeps.effort import ResourceSpec
 
 PoolName = Literal["ray", "inline"]
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orchestrator.block_lengths import length_notes
 from orchestrator.resolve import prompts_there_are, resolve_sweep
 from orchestrator.tables import built_in_tables, ordering
 from orchestrator.transfers import transfer_notes
+from orchestrator.words import counted
 from sweeps.expand import Expansion, LabelledCell, expand
 from sweeps.load import find_settings, find_sweep, load_sweep
 from sweeps.source import SweepError
@@ -45,7 +47,9 @@ def prepare(
     check_dtypes(spec)
     most = max(spec.measure.prompts, spec.measure.studied_prompts)
     sizes = {task.name: prompts_there_are(task, most) for task in spec.tasks}
-    jobs = jobs_of((labelled.cell for labelled in expansion.cells), spec.measure, ordering())
+    cells = [labelled.cell for labelled in expansion.cells if not labelled.reference]
+    references = [labelled.cell for labelled in expansion.cells if labelled.reference]
+    jobs = jobs_of(cells, spec.measure, ordering(), references)
     jobs = tuple(bounded(job, sizes[job.cell.task.name]) for job in jobs)
     short = {name: size for name, size in sizes.items() if size < most}
     notes = [f"{name} has {size} prompts, all of which are wanted" for name, size in short.items()]
@@ -53,8 +57,9 @@ def prepare(
     if spec.measure.studied_prompts and not studies:
         notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
     notes += transfer_notes(expansion, resolved.facts)
-    cells, notes_all = (*expansion.cells, *studies), (*expansion.notes, *notes)
-    expansion = replace(expansion, cells=cells, notes=notes_all)
+    notes += length_notes(expansion)
+    notes += uncached_notes(expansion, jobs)
+    expansion = replace(expansion, cells=(*expansion.cells, *studies), notes=(*expansion.notes, *notes))
     return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)
 
 
@@ -62,6 +67,28 @@ def in_words(axes: Mapping[str, Any]) -> str:
     """Axis values as people write them: `drafter none, ssd, temperature 1`."""
     texts = {axis: value if isinstance(value, tuple) else (value,) for axis, value in axes.items()}
     return ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in texts.items())
+
+
+def uncached_notes(expansion: Expansion, jobs: Sequence[Job]) -> list[str]:
+    """What the references are for, or why an approximate cache is not measured."""
+    approximate = [cell for labelled in expansion.cells if not (cell := labelled.cell).target.exact_cache]
+    asked = {job.cell_id for job in jobs}
+    lacking = [cell for cell in approximate if cell.is_comparable_uncached and cell.uncached().cell_id not in asked]
+    notes = []
+    references = [job for job in jobs if job.reference]
+    if references:
+        of = "draft-free without a cache, only to see what approximate caches change (measure.uncached_prompts)"
+        n, prompts = len(references), max(job.prompts for job in references)
+        blocks = max(-(-job.cell.decode.max_new_tokens // job.cell.decode.block_length) for job in references)
+        notes.append(
+            f"{n} uncached reference{'s'[: n != 1]}: {counted(prompts, 'prompt')} a cell, {of}; each forward is over "
+            f"the prompt and all new tokens ({counted(blocks, 'block')} of them), not over one block"
+        )
+    if lacking:
+        notes.append("measure.uncached_prompts is 0: what approximate caches change is not measured")
+    if any(not cell.is_comparable_uncached for cell in approximate):
+        notes.append("noise independent: outputs differ by chance, so approximate caches are not measured there")
+    return notes
 
 
 def check_dtypes(spec: SweepSpec) -> None:

@@ -24,7 +24,8 @@ def broken_promises(run: RunDir) -> Iterator[str]:
     for job in jobs:
         cell = job.cell
         own, draft_free = rows.get(job.cell_id, NO_ROWS), rows.get(cell.baseline().cell_id, NO_ROWS)
-        name = f"{job.cell_id[:10]} ({cell.drafter.name}{cell.drafter.mark} on {cell.target.name}, {cell.task.name})"
+        target = f"{cell.target.name} without cache" if job.reference else cell.target.name
+        name = f"{job.cell_id[:10]} ({cell.drafter.name}{cell.drafter.mark} on {target}, {cell.task.name})"
         alarms = (*own.alarms, *count_alarms(cell, own, draft_free))
         for alarm in alarms[:1]:
             more = f" (and {len(alarms) - 1} more alarms)" if len(alarms) > 1 else ""

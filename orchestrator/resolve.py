@@ -11,11 +11,14 @@ from pathlib import Path
 
 from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, cost_to_measure, made_in, merged
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
+from orchestrator.block_lengths import check_block_length, ways_in_a_sweep
+from orchestrator.checkpoints import checkpoint_folder, path_of
+from orchestrator.transfers import maker_of
 from sweeps.facts import Artifact, Cost, Facts
 from sweeps.paths import cut, expanded
 from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
-from sweeps.tables import Tables, nearest
+from sweeps.tables import Tables
 from workers import catalog
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
@@ -45,11 +48,15 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
 
     targets, positions = [], {}
     for named in spec.targets:
+        if not spec.grid.block_length:
+            check_block_length(named, ways_in_a_sweep(named))
         try:
             target, checkpoint = resolve_target(named)
             positions[target.name] = checkpoint.max_positions
         except NotHereError as error:
-            target = as_published(named)
+            target, entry = as_published(named), catalog.target_at(named.path)
+            if entry and entry.published:
+                positions[target.name] = entry.published.max_positions
             lacks(str(error))
         targets.append(target)
     spec = replace(spec, targets=tuple(targets))
@@ -82,7 +89,8 @@ def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[
             named, kind = drafter.checkpoint, catalog.DRAFTERS[drafter.kind].artifact
             artifact = Artifact(path=named, digest=ABSENT + drafter.name, block_length=None)
             reason = str(error) if named else ""
-            lacks(artifact_to_make(spec, target, drafter.name, kind, named=named, reason=reason))
+            maker = maker_of(spec, target, kind, named)
+            lacks(artifact_to_make(spec, maker, drafter.name, kind, named=named, reason=reason))
         if artifact is not None:
             artifacts[target.name, drafter.name] = artifact
     return artifacts
@@ -173,37 +181,10 @@ def resolve_target(target: TargetSpec) -> tuple[TargetSpec, CheckpointFacts]:
             digest=facts.weight_digest,
             settings_digest=settings_digest(folder),
             family=facts.architecture,
+            parameters=facts.parameters,
         ),
         facts,
     )
-
-
-def checkpoint_folder(target: TargetSpec) -> Path:
-    """The directory of a target's checkpoint: its path, or the snapshot of its hub id in the local cache."""
-    folder = path_of(target)
-    if folder.is_dir():
-        return folder.absolute()
-    near = nearest(target.path.rstrip("/"), catalog.TARGETS) if target.path.endswith("/") else ""
-    if target.path.endswith("/") or target.path.startswith((".", "/", "~")) or target.path.count("/") != 1:
-        raise SweepError(
-            f"target {target.name}: no checkpoint in {folder.absolute()} (nor is that a hub id owner/name){near}"
-        )
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(target.path, revision=target.revision or None, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError):
-        revision = f" --revision {target.revision}" if target.revision else ""
-        raise NotHereError(
-            f"target {target.name}: {target.path} is no directory and not in the local hub cache: "
-            f"fetch it first (hf download {target.path}{revision})"
-        ) from None
-
-
-def path_of(target: TargetSpec) -> Path:
-    """Where a target's checkpoint lies, if its path is no hub id. Raises ValueError for what no path can be."""
-    return expanded(target.path, f"target {cut(target.name)}: path")
 
 
 def resolve_task(task: TaskSpec) -> TaskSpec:

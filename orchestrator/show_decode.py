@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from sweeps.cell import Cell
+from sweeps.claims import claim_of
 from workers.decode_one import Decoded, GridBlock, GridCell
 from workers.decoding.tally import Generation
 
@@ -22,8 +24,8 @@ BOUND = "a bound, no method: the oracle was told the draft-free trajectory, whos
 PROMPT = "  -"  # stands for the round of a position that the prompt gave
 
 
-def show(console: Console, decoded: Decoded) -> None:
-    """Print the text, the counts and every block of a prompt; or why it has none."""
+def show(console: Console, decoded: Decoded, cell: Cell) -> None:
+    """Print the text, the counts, what may be claimed, and every block of a prompt; or why it has none."""
     if decoded.generation is None:
         reason = decoded.failure.message if decoded.failure else "no generation"
         console.print(Text(f"prompt {decoded.index}: {harmless(reason)}"), soft_wrap=True)
@@ -34,6 +36,7 @@ def show(console: Console, decoded: Decoded) -> None:
         steps = decoded.generation.steps
         largest = f"{len(steps)} steps of the target, the largest of {max(steps)} positions"
         console.print(Text(f"commit rule {decoded.rule}: {largest}", style="italic"), soft_wrap=True)
+    console.print(Text(claim(cell), style="italic"), soft_wrap=True)
     if decoded.bound:
         console.print(Text(BOUND, style="italic"), soft_wrap=True)
     for block in decoded.grid:
@@ -48,12 +51,13 @@ def show(console: Console, decoded: Decoded) -> None:
             console.print(Text(line), soft_wrap=True)
 
 
-def as_json(decoded: Decoded) -> dict[str, Any]:
+def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
     """What one JSON line says. An infinite margin (no rival) is null, as JSON has no infinity."""
     if decoded.generation is None:
         return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
     row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
     row |= {"rule": decoded.rule}
+    row |= {"cache": cell.target.cache, "exact_cache": cell.target.exact_cache, "claim": claim_of(cell).value}
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row
@@ -67,6 +71,14 @@ def counts(generation: Generation) -> str:
         f"{generation.tokens_kept} kept ({generation.finish_reason}); {counters.nfe} forwards, "
         f"{sum(counters.accepted)} drafts accepted of {sum(counters.drafted)} verified, {generation.seconds:.2f} s"
     )
+
+
+def claim(cell: Cell) -> str:
+    """The kind of cache and what may be claimed under it."""
+    cache = f"cache {cell.target.cache}"
+    if cell.target.exact_cache:
+        return f"{cache}; claim: {claim_of(cell).value}"
+    return f"{cache}, approximate (--cache none decodes without); claim: {claim_of(cell).value}"
 
 
 def grid(block: GridBlock, first: int, last: int) -> Iterator[Text]:

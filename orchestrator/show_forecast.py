@@ -20,6 +20,7 @@ OTHER_AXES = {
     "block_length": "L",
     "commit": "commit",
     "tau": "tau",
+    "cache": "cache",
 }
 
 
@@ -66,6 +67,10 @@ def axes_table(spec: SweepSpec) -> Table:
         f"{measure.timed_prompts} timed {counted(measure.repeats, 'time')}" if measure.timed_prompts else "none timed"
     )
     table.add_row("prompts", f"{measure.prompts} a cell, {timed}, {measure.chunk} a work item")
+    if any(not target.exact_cache for target in spec.targets):
+        few = min(measure.uncached_prompts, measure.prompts)
+        shown = f"{few} prompts for each draft-free cell with an approximate cache" if few else "not measured"
+        table.add_row("uncached", shown)
     if measure.studied_prompts:
         table.add_row("order study", f"{measure.studied_prompts} prompts for each order model and draft-free cell")
     return table
@@ -90,6 +95,7 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
     for cell in cells:
         most = "<= " if cell.forwards_from == "upper bound" else "~ "
         label = cell.drafter + (" (bound)" if cell.bound else "") + (" (added)" if cell.added_baseline else "")
+        label += " (uncached reference)" if cell.reference else ""
         failed = f", {cell.failed} failed" if cell.failed else ""
         table.add_row(
             cell.cell_id[:10],
@@ -125,8 +131,10 @@ def totals(result: Forecast) -> str:
     to_do = sum(bool(cell.decode or cell.timing or cell.study) for cell in result.cells)
     added = sum(cell.added_baseline for cell in result.cells)
     studies = sum(cell.drafter == STUDY for cell in result.cells)
-    cells = counted(len(result.cells) - studies, "cell")
+    references = sum(cell.reference for cell in result.cells)
+    cells = counted(len(result.cells) - studies - references, "cell")
     cells += f" ({added} draft-free added)" if added else ""
+    cells += f", {counted(references, 'uncached reference')}" if references else ""
     cells += f" and {studies} order {'study' if studies == 1 else 'studies'}" if studies else ""
     if not to_do:
         failed = sum(cell.failed for cell in result.cells)

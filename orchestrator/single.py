@@ -7,10 +7,12 @@ from typing import Any
 
 from orchestrator.absent import NotHereError, cost_to_measure
 from orchestrator.artifacts import artifact_of, costs_of
+from orchestrator.block_lengths import check_block_length
 from orchestrator.resolve import resolve_target
 from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
+from sweeps.effort import MeasureSpec
 from sweeps.expand import expand
 from sweeps.facts import Facts
 from sweeps.source import Source, SweepError
@@ -38,6 +40,8 @@ def single_cell(
     if drafter not in tables.drafters:
         raise SweepError(unknown("drafter", drafter, tables.drafters))
     found = replace(named.targets((target,), {}, tables, source)[0], cache=cache)
+    if "block_length" not in grid:
+        check_block_length(found, ("--block-length N",))
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
     artifact = artifact_of(resolved, drafters[0])
@@ -48,6 +52,7 @@ def single_cell(
         tasks=(NO_TASK,),
         drafters=drafters,
         ignore_eos=ignore_eos,
+        measure=MeasureSpec(uncached_prompts=0),
     )
     try:
         measure = cost_to_measure(spec, resolved, drafter, "", drafters[0].checkpoint)

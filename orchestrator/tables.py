@@ -8,10 +8,7 @@ from workers import catalog
 def built_in_tables() -> Tables:
     """The built-in targets, drafter kinds and task kinds."""
     return Tables(
-        targets={
-            name: TargetSpec(name=name, path=entry.path, revision=entry.revision)
-            for name, entry in catalog.TARGETS.items()
-        },
+        targets={name: target_of(name, entry) for name, entry in catalog.TARGETS.items()},
         drafters={
             name: DrafterKind(
                 uses=entry.uses, commits=entry.commits, artifact=_artifact(entry.artifact), oracle=entry.oracle
@@ -19,6 +16,13 @@ def built_in_tables() -> Tables:
             for name, entry in catalog.DRAFTERS.items()
         },
         tasks={name: TaskKind(needs_path=entry.needs_path) for name, entry in catalog.TASKS.items()},
+    )
+
+
+def target_of(name: str, entry: catalog.TargetEntry) -> TargetSpec:
+    """A target of the table as a sweep that states nothing about it has it."""
+    return TargetSpec(
+        name=name, path=entry.path, revision=entry.revision, dtype=entry.dtype, block_length=entry.block_length
     )
 
 

@@ -21,7 +21,7 @@ LONGEST_NAME = 120
 LONGEST_VALUE = 480  # older servers take 500 characters
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 HASHED = re.compile(r".*\.h[0-9a-f]{10}")
-AXIS_NAMES = frozenset(column.name for column in AXES)
+NO_METRICS = frozenset({*(column.name for column in AXES), "reference"})  # params, and a tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,8 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
     numbers = {
         column.name: column.read(result)
         for column in CELL_COLUMNS
-        if column.kind != "text" and column.name not in AXIS_NAMES and not column.path.startswith("cell.")
+        if column.kind != "text" and column.name not in NO_METRICS and not column.path.startswith("cell.")
+        if (result.agreement is not None and result.agreement.n) or not column.path.startswith("agreement.")
         if result.study is not None or not column.path.startswith("study.")  # nothing was asked: nothing is undefined
     }
     metrics, invalid = metrics_of(numbers)
@@ -101,6 +102,9 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "complete": str(result.n == result.n_expected).lower(),
         "bound": str(cell.drafter.oracle).lower(),
         "how": result.nfe.how,
+        "cache": cell.target.cache,
+        "exact_cache": str(cell.target.exact_cache).lower(),
+        "reference": str(result.reference).lower(),
     }
     if invalid:
         tags["invalid_metrics"] = safe_value(", ".join(invalid))
@@ -108,6 +112,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
     drafter = f"{cell.drafter.name}{cell.drafter.mark}"
     rule = "" if cell.decode.threshold is None else f" {cell.decode.rule}"
     name = f"{cell.task.name} {drafter}{budget} T{cell.decode.temperature:g}{rule} {cell.target.name}"
+    name += " without cache" if result.reference else ""
     return RunRow(
         name=safe_value(name)[:200],
         params=params,

@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.block_lengths import one_block_length, one_dtype
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
 from orchestrator.train_request import REQUEST_FILE, check_request, option, request_of, write_request
@@ -24,11 +25,13 @@ from orchestrator.train_shared import (
     paths_of,
     resolved_target,
     resolved_task,
+    target_spec,
 )
 from sweeps.cell import Cell
+from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import MAX_BLOCK, MAX_PROMPTS, DecodeSpec, TargetSpec
+from sweeps.spec import MAX_BLOCK, DecodeSpec, TargetSpec
 from sweeps.store import RunDir
 from workers.training.order_log import LOG_FILE
 from workers.training.order_recipe import OrderRecipe
@@ -47,7 +50,8 @@ CHOICE = 3  # open positions that a block needs for its order to be a choice onc
 class OrderRequest:
     """What to train on: the first `prompts` of each task's train split, decoded draft-free by each target at each
     temperature. `test_targets` and `test_tasks` are judged and never trained on, on `test_prompts` each (None: see
-    `judged_prompts`).
+    `judged_prompts`). `block_length` None and `dtype` "": the one that all targets have (`settled`); `cache` "":
+    each one's own.
     """
 
     targets: tuple[str, ...]
@@ -59,8 +63,9 @@ class OrderRequest:
     test_prompts: int | None = None
     seed: int = 0
     max_new_tokens: int = 128
-    block_length: int = 32
-    dtype: str = "float32"
+    block_length: int | None = None
+    dtype: str = ""
+    cache: str = ""
 
     def __post_init__(self) -> None:
         for name in ("targets", "tasks", "temperatures", "test_targets", "test_tasks"):
@@ -111,14 +116,29 @@ class OrderOutcome:
     failures: tuple[Failure, ...]
 
 
+def settled(request: OrderRequest) -> OrderRequest:
+    """A request with the block length and dtype that its targets have, where it states none.
+
+    Raises ValueError for a target that does not exist or has no known block length, and for targets that differ.
+    """
+    targets = [target_spec(name, request.dtype) for name in (*request.targets, *request.test_targets)]
+    length = one_block_length(targets, request.block_length)
+    return replace(request, block_length=length, dtype=one_dtype(targets))
+
+
 def order_cells(request: OrderRequest) -> OrderCells:
     """What to record. Raises ValueError, with the nearest name, for what does not exist or cannot be decoded."""
+    request = settled(request)
+    assert request.block_length is not None
     rules = [
         DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)
         for temperature in request.temperatures
     ]
     learnt, test = (
-        [resolved_target(name, dtype=request.dtype, max_new_tokens=request.max_new_tokens) for name in names]
+        [
+            resolved_target(name, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens)
+            for name in names
+        ]
         for names in (request.targets, request.test_targets)
     )
     different([*learnt, *test])
@@ -161,6 +181,7 @@ def train_order_command(
     cell has no trajectory at all, or the state cannot be gone on with.
     """
     check_folder(out, TRACES, MODEL)
+    request = settled(request)
     cells = order_cells(request)
     recipe = recipe or replace(OrderRecipe(), seed=request.seed)
     asked = request_of("spot train order", {**asdict(request), "steps": recipe.steps}, cells.learnt)

@@ -74,7 +74,9 @@ def check_request(out: Path, request: Request, *, free: Collection[str], free_un
     way_out = f"choose another --out, or delete {out} to start again"
     if made.command != request.command:
         raise ValueError(f"out is {str(out)!r}: it was made by {made.command}: {way_out}")
-    other = [name for name, value in request.options.items() if made.options.get(name) != value and name not in free]
+    # an option without a value is as one that was not known when the directory was made
+    differ = [name for name, value in request.options.items() if (made.options.get(name) or None) != (value or None)]
+    other = [name for name in differ if name not in free]
     if other:
         was, now = (shown(options, other) for options in (made.options, request.options))
         if set(other) <= set(free_untrained):
@@ -92,7 +94,7 @@ def shown(options: Mapping[str, Any], names: Iterable[str]) -> str:
     typed = []
     for name in names:
         value = options.get(name)
-        values = value if isinstance(value, list) else [value][: value is not None]
+        values = value if isinstance(value, list) else [value][: value not in (None, "")]
         typed += [f"{name} {f'{one:g}' if isinstance(one, float) else one}" for one in values] or [f"no {name}"]
     return " ".join(typed)
 

@@ -4,13 +4,17 @@ ValueErrors are one line for people and name the nearest thing that exists.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Literal
 
 from orchestrator.collect import Collected, trace_path
 from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
+from orchestrator.tables import built_in_tables
+from sweeps import named
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.source import Source
 from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.tables import unknown
@@ -22,13 +26,9 @@ MAX_NEW_TOKENS = 1_000_000  # a target with fewer positions says so later
 
 
 def target_spec(name: str, dtype: str) -> TargetSpec:
-    """A built-in target, a directory, or a hub id."""
-    if name in catalog.TARGETS:
-        entry = catalog.TARGETS[name]
-        return TargetSpec(name=name, path=entry.path, revision=entry.revision, dtype=dtype)
-    if "/" in name:
-        return TargetSpec(name=name, path=name, dtype=dtype)
-    raise ValueError(unknown("target", name, catalog.TARGETS) + " (a directory or hub id contains a `/`)")
+    """A built-in target, a directory, or a hub id, as a sweep has it; `dtype` is "" for its own."""
+    target = named.targets((name,), {}, built_in_tables(), Source(name="command line", lines={}, overrides={}))[0]
+    return replace(target, dtype=dtype) if dtype else target
 
 
 def task_spec(name: str, split: Split = "train") -> TaskSpec:
@@ -41,9 +41,11 @@ def task_spec(name: str, split: Split = "train") -> TaskSpec:
     return TaskSpec(name=name, kind=kind, path=path, split=split)
 
 
-def resolved_target(name: str, *, dtype: str, max_new_tokens: int) -> TargetSpec:
-    """A target with its digests. Raises ValueError when it is absent or has too few positions."""
-    target, facts = resolve_target(target_spec(name, dtype))
+def resolved_target(name: str, *, dtype: str, cache: str, max_new_tokens: int) -> TargetSpec:
+    """A target with its digests. Raises ValueError when it is absent, cannot keep that cache, or has too few
+    positions.
+    """
+    target, facts = resolve_target(replace(target_spec(name, dtype), cache=cache))
     if facts.max_positions <= max_new_tokens:
         limit = f"below the {facts.max_positions} positions of {name}"
         raise ValueError(f"max_new_tokens is {max_new_tokens}: allowed is a number {limit}")

@@ -6,9 +6,10 @@ may name. Equal trajectories give an equal file.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from orchestrator.block_lengths import one_block_length
 from orchestrator.collect import CollectProgress, collect_traces
 from orchestrator.pool import Pool
 from orchestrator.train_request import check_request, request_of, write_request
@@ -20,11 +21,14 @@ from orchestrator.train_shared import (
     check_folder,
     resolved_target,
     resolved_task,
+    target_spec,
 )
 from sweeps.cell import Cell
+from sweeps.checks import check
+from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import DEFAULT_TAU, MAX_BLOCK, MAX_PROMPTS, DecodeSpec, check, check_tau
+from sweeps.spec import DEFAULT_TAU, MAX_BLOCK, DecodeSpec, check_tau
 from sweeps.store import RunDir
 from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe
@@ -38,6 +42,8 @@ CHOICE = 3  # open positions of a block without which nothing can be drafted: on
 class SpiffyRequest:
     """What to calibrate on: the first `prompts` of each task's train split, decoded draft-free at each temperature, by
     the threshold rule where `tau` is given.
+
+    `block_length` None, `dtype` and `cache` "": the target's own.
     """
 
     target: str
@@ -46,8 +52,9 @@ class SpiffyRequest:
     prompts: int = 32
     seed: int = 0
     max_new_tokens: int = 128
-    block_length: int = 32
-    dtype: str = "float32"
+    block_length: int | None = None
+    dtype: str = ""
+    cache: str = ""
     tau: float | None = None
 
     def __post_init__(self) -> None:
@@ -60,7 +67,7 @@ class SpiffyRequest:
             ("block_length", CHOICE, MAX_BLOCK),
         ):
             value = getattr(self, name)
-            check(least <= value <= most, name, value, f"a whole number from {least} to {most}")
+            check(value is None or least <= value <= most, name, value, f"a whole number from {least} to {most}")
         if self.tau is not None:
             check_tau("tau", self.tau)
         check(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2**63-1")
@@ -76,9 +83,21 @@ class SpiffyOutcome:
     failures: tuple[Failure, ...]
 
 
+def settled(request: SpiffyRequest) -> SpiffyRequest:
+    """A request with the target's own block length and dtype where it states none. Raises ValueError for a target that
+    does not exist or has no known block length.
+    """
+    target = target_spec(request.target, request.dtype)
+    return replace(request, block_length=one_block_length([target], request.block_length), dtype=target.dtype)
+
+
 def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
     """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
-    target = resolved_target(request.target, dtype=request.dtype, max_new_tokens=request.max_new_tokens)
+    request = settled(request)
+    assert request.block_length is not None
+    target = resolved_target(
+        request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens
+    )
     tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
     rules = [
         DecodeSpec(
@@ -107,6 +126,7 @@ def train_spiffy_command(
     cell has no trajectory at all, or there is nothing to count in them.
     """
     check_folder(out, TRACES, GRAPH)
+    request = settled(request)
     cells = spiffy_cells(request)
     recipe = recipe or SpiffyRecipe()
     options = {**asdict(request), "budget_max": recipe.budget_max}

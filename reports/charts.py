@@ -1,8 +1,9 @@
 """From a chart's points to one static SVG: the same bytes for the same points, readable on light and dark pages.
 
-Series differ by colour, shape, dash and width, and those that are equal in every point are one line under all their
-names: no name in the legend is without a line that can be seen. Every mark carries its numbers as an accessible name.
-The colours of text and grid are left to the page's style sheet. The page needs no script and no font file for it.
+Series differ by colour, shape, dash and width (in bars by colour and place in the stack), and those that are equal in
+every point are one line under all their names: no name in the legend is without a line that can be seen. Every mark
+carries its numbers as an accessible name. The colours of text and grid are left to the page's style sheet. The page
+needs no script and no font file for it.
 """
 
 import re
@@ -27,6 +28,7 @@ NEUTRAL = "#808080"
 SPREAD = 0.2
 STROKES = (3.5, 1.5)  # of the first line, which is drawn below all others, and of the last
 SMALL = 22
+WIDER = 1.5  # pixels a letter
 
 
 def svg(chart: Chart) -> str:
@@ -40,24 +42,29 @@ def picture(chart: Chart) -> dict[str, Any]:
     """The Vega-Lite specification of a chart."""
     chart = merged(chart)
     facets = list(dict.fromkeys(point.facet for point in chart.points))
-    drawn = {"lines": lines, "bands": bands, "dots": dots}[chart.shape]
+    drawn = {"lines": lines, "bands": bands, "dots": dots, "bars": bars}[chart.shape]
     layers = alt.layer(*drawn(chart))
-    size = {"width": WIDTHS[min(len(facets), COLUMNS) - 1], "height": height(chart)}
+    across = min(len(facets), chart.columns or COLUMNS, COLUMNS)
+    size = {"width": WIDTHS[across - 1], "height": height(chart)}
     header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold")
     faceted = layers.properties(**size).facet(
         facet=alt.Facet("facet:N", sort=facets, header=header),
         data=alt.Data(values=[]),
-        columns=COLUMNS,
+        columns=across,
         spacing=24,
     )
-    styled = faceted.configure(background="transparent", font="sans-serif").configure_view(stroke=None)
+    styled = faceted.configure(background="transparent", font="sans-serif", padding=padding(chart)).configure_view(
+        stroke=None
+    )
     spec: dict[str, Any] = styled.to_dict(validate=False)  # valid by its tests; checking it takes longer than drawing
     return {**spec, "data": {"values": rows(chart)}}
 
 
 def merged(chart: Chart) -> Chart:
-    """The chart with series that are equal in every point as one, named `ssd = freedave`; in rows of dots all show."""
-    if chart.shape == "dots":
+    """The chart with series that are equal in every point as one, named `ssd = freedave`; in rows of dots and in bars
+    all show.
+    """
+    if chart.shape in ("dots", "bars"):
         return chart
     points = {name: tuple(replace(p, series="") for p in chart.points if p.series == name) for name in used(chart)}
     twins: dict[tuple[Point, ...], list[str]] = defaultdict(list)
@@ -107,6 +114,15 @@ def dots(chart: Chart) -> list[alt.Chart]:
     x = alt.X("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True, tickCount=6))
     whisker = alt.Chart().mark_rule(strokeWidth=2, aria=False).encode(y=y, x="low:Q", x2="high:Q", color=colour(chart))
     return [whisker, *rule(chart, "x"), marks(chart).encode(x=x, y=y)]
+
+
+def bars(chart: Chart) -> list[alt.Chart]:
+    """One layer over an ordered x: the series of a place stacked, each with its numbers as its name."""
+    axis = alt.Axis(labelAngle=0, grid=False)
+    x = alt.X("x:O", title=chart.x, axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.25))
+    y = alt.Y("bottom:Q", title=chart.y, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(grid=True))
+    mark = alt.Chart().mark_bar(stroke=NEUTRAL, strokeWidth=0.75)
+    return [mark.encode(x=x, y=y, y2="top:Q", color=colour(chart), description="name:N"), *rule(chart, "y")]
 
 
 def marks(chart: Chart, size: int = 70) -> alt.Chart:
@@ -176,11 +192,19 @@ def height(chart: Chart) -> int:
     return HEIGHT if chart.shape != "dots" else 26 * len(used(chart)) + 10
 
 
+def padding(chart: Chart) -> dict[str, float]:
+    """Room around a picture in pixels: the page's font may be wider than the one in which row names were measured."""
+    longest = max(map(len, used(chart)), default=0) if chart.shape == "dots" else 0
+    return {"left": 5 + WIDER * longest, "right": 5, "top": 5, "bottom": 5}
+
+
 def rows(chart: Chart) -> list[dict[str, Any]]:
     """The points as rows of data. Marks at one x stand side by side, so that whiskers do not cover each other."""
     look = looks(chart)
     if chart.shape == "bands":
         return [{**values(chart, point), **look[point.series], "place": point.x} for point in ordered(chart)]
+    if chart.shape == "bars":
+        return stacked(chart)
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
     step = SPREAD / max(1, len(order) - 1)
     grey = {
@@ -196,6 +220,17 @@ def rows(chart: Chart) -> list[dict[str, Any]]:
         }
         for point in ordered(chart)
     ]
+
+
+def stacked(chart: Chart) -> list[dict[str, Any]]:
+    """The points as pieces of bars: each begins where the one below it ends."""
+    tops: dict[tuple[str, float], float] = defaultdict(float)
+    made = []
+    for point in ordered(chart):
+        bottom = tops[point.facet, point.x]
+        tops[point.facet, point.x] = bottom + point.y
+        made.append({**values(chart, point), "bottom": bottom, "top": bottom + point.y})
+    return made
 
 
 def ordered(chart: Chart) -> list[Point]:

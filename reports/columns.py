@@ -71,9 +71,16 @@ CELL_COLUMNS = (
     Column(
         "cost_digest", "text", "", "cost curve that chooses how many drafts are verified", "cell.drafter.cost_digest"
     ),
+    Column(
+        "made_on", "text", "", "targets that the drafter's order model or graph was made on", "cell.drafter.made_on"
+    ),
+    Column("native", "bool", "", "made on this cell's target; empty: nothing was made, or not known", "cell.is_native"),
     Column("confidence", "text", "", "what orders positions: top1 or sampled", "cell.decode.confidence"),
     Column("dtype", "text", "", "number type of the target", "cell.target.dtype"),
+    Column("parameters", "int", "", "number of the target's weights; 0: not known", "cell.target.parameters"),
     Column("cache", "text", "", "kind of key/value cache of the target", "cell.target.cache"),
+    Column("exact_cache", "bool", "", "that cache changes nothing; false: approximate", "cell.target.exact_cache"),
+    Column("reference", "bool", "", "only there for approximate caches to be measured against; no method", "reference"),
     Column("n_expected", "int", "prompts", "prompts asked for", "n_expected"),
     Column("n", "int", "prompts", "prompts decoded; only these enter means", "n"),
     Column("n_failed", "int", "prompts", "prompts that failed", "n_failed"),
@@ -106,6 +113,24 @@ CELL_COLUMNS = (
     Column("drafter_share", "float", "share", "of the seconds spent in the drafter", "throughput.drafter_share"),
     Column("forward_share", "float", "share", "of the seconds spent in target forwards", "throughput.forward_share"),
     Column("walk_share", "float", "share", "of the seconds spent in the walk", "throughput.walk_share"),
+    *estimate(
+        "round_ms", "ms", "of a round: one forward, what drafts for it and what walks over it", "round_time.total"
+    ),
+    *estimate("round_drafter_ms", "ms", "of it in the drafter", "round_time.drafter"),
+    *estimate("round_forward_ms", "ms", "of it in the verification forward", "round_time.forward"),
+    *estimate("round_walk_ms", "ms", "of it in the walk, the output head included", "round_time.walk"),
+    *estimate("round_positions", "positions", "token positions forwarded a round", "round_time.positions"),
+    *estimate("draft_free_round_ms", "ms", "of a draft-free round, interleaved", "round_time.draft_free"),
+    *estimate("draft_free_forward_ms", "ms", "of it in the forward", "round_time.draft_free_forward"),
+    *estimate(
+        "verification_cost", "ratio", "round_forward_ms over draft_free_forward_ms, paired", "round_time.cost_ratio"
+    ),
+    *estimate(
+        "verification_break_even",
+        "ratio",
+        "predicted: verification_cost below which it is faster",
+        "round_time.break_even",
+    ),
     Column("n_scored", "int", "prompts", "prompts that the task could score", "correct.n"),
     *estimate("correct", "share", "right answers, Wilson interval", "correct"),
     *estimate("argmax_share", "share", "of draws that are the fresh distribution's best token", "draws.argmax"),
@@ -121,6 +146,27 @@ CELL_COLUMNS = (
     Column("n_bugs", "int", "prompts", "mismatches at a margin that rounding cannot explain", "identity.bugs"),
     Column("claim_holds", "bool", "", "a promise of identity was kept; empty: none made or checked", "claim_holds"),
     Column("n_alarms", "int", "", "counts that contradict each other", "n_alarms"),
+    Column("n_uncached", "int", "prompts", "prompts also decoded draft-free without a cache", "agreement.n"),
+    Column("n_identical_uncached", "int", "prompts", "of these, equal kept outputs", "agreement.n_identical"),
+    *estimate("identical_uncached", "share", "n_identical_uncached over n_uncached, Wilson", "agreement.identical"),
+    *estimate("equal_tokens_uncached", "share", "tokens equal at equal index, of the longer", "agreement.equal_tokens"),
+    Column(
+        "divergence_uncached",
+        "float",
+        "tokens",
+        "first token that differs, median if any",
+        "agreement.first_divergence",
+    ),
+    *estimate("nfe_uncached", "forwards", "draft-free nfe without a cache", "agreement.nfe_uncached"),
+    *estimate("positions", "positions", "forwarded a prompt, of n_uncached", "agreement.positions"),
+    *estimate(
+        "positions_uncached", "positions", "the same, draft-free without a cache", "agreement.positions_uncached"
+    ),
+    *estimate("positions_ratio", "ratio", "positions_uncached over positions", "agreement.positions_ratio"),
+    *estimate("correct_uncached", "share", "right answers without a cache", "agreement.correct_uncached"),
+    *estimate(
+        "correct_difference", "share", "right with the cache less without, paired", "agreement.correct_difference"
+    ),
     Column("studied_commits", "int", "commits", "asked for in the study of its order model, one ahead", "study.asked"),
     *estimate("study_token_argmax", "share", "of these, the token is the stale argmax", "study.argmax"),
     *estimate("study_token_drawn", "share", "of these, the token is the stale draw", "study.drawn"),
@@ -134,6 +180,7 @@ CELL_COLUMNS = (
 
 PROMPT_COLUMNS = (
     *AXES,
+    Column("reference", "bool", "", "of a cell that approximate caches are measured against", "reference"),
     Column("prompt_index", "int", "", "place in the task's split, from 0", "index"),
     Column("prompt_id", "text", "", "id given by the task", "prompt_id"),
     Column("status", "text", "", "done, failed or missing", "status"),
@@ -154,6 +201,8 @@ PROMPT_COLUMNS = (
     Column("divergence_index", "int", "tokens", "first output token that differs", "mismatch.index"),
     Column("divergence_margin", "float", "log-odds", "margin at that commit", "mismatch.margin"),
     Column("verdict", "text", "", "near-tie or BUG, for a mismatch", "mismatch.verdict"),
+    Column("identical_uncached", "bool", "", "kept tokens equal those without a cache", "identical_uncached"),
+    Column("divergence_uncached", "int", "tokens", "first kept token that differs from it", "divergence_uncached"),
     Column("repeats", "int", "", "timing repeats", "repeats"),
     Column("seconds", "float", "s", "median over repeats, without prefill", "seconds"),
     Column("seconds_draft_free", "float", "s", "the same, draft-free, interleaved", "seconds_draft_free"),

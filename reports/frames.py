@@ -26,11 +26,16 @@ DTYPES: dict[str, Any] = {"text": "object", "int": "Int64", "float": "Float64", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """A run, read: `results` and `studies` in the order of the plan, `rows` by cell id, and frames made of them."""
+    """A run, read: `results` and `studies` in the order of the plan, `rows` by cell id, and frames made of them.
+
+    `references` are the uncached cells that approximate caches are measured against: no methods, so no section takes
+    them for results. The frames have their rows too (column `reference`).
+    """
 
     spec: SweepSpec
     history: History
     results: tuple[CellResult, ...]
+    references: tuple[CellResult, ...]
     rows: dict[str, CellRows]
     problems: tuple[Problem, ...]
     cells: pd.DataFrame
@@ -61,11 +66,21 @@ def frames_of(
 ) -> Frames:
     """The frames of results and rows that are at hand."""
     of_cell = ((result, rows.get(result.cell_id, NO_ROWS)) for result in results)
-    prompts = (row for result, own in of_cell for row in prompt_rows(result, own, rows.get(base_id(result), NO_ROWS)))
+    prompts = (
+        row
+        for result, own in of_cell
+        for row in prompt_rows(
+            result,
+            own,
+            rows.get(base_id(result), NO_ROWS),
+            rows.get(result.cell.uncached().cell_id, NO_ROWS),
+        )
+    )
     return Frames(
         spec=spec,
         history=history,
-        results=results,
+        results=tuple(result for result in results if not result.reference),
+        references=tuple(result for result in results if result.reference),
         rows=rows,
         problems=problems,
         cells=frame(CELL_COLUMNS, results),

@@ -53,13 +53,16 @@ def labels_of(results: Iterable[CellResult]) -> Labels:
 
 
 def setting_facts(cell: Cell) -> dict[str, str]:
-    """What the cells of one table share. The first two always show, a commit rule where it is not everywhere the
+    """What the cells of one table share. The first three always show, a commit rule where it is not everywhere the
     standard one, the others where they differ within the run.
+
+    An approximate cache always shows: nothing that was decoded with it may look as if it were decoded without one.
     """
     decode, sampled = cell.decode, cell.decode.temperature > 0
     return {
         "": visible(cell.target.name, 80),
         "T = ": f"{decode.temperature:g}",
+        "approximate cache ": "" if cell.target.exact_cache else cell.target.cache,
         RULE: decode.rule,
         "noise ": decode.noise if sampled else "",
         "confidence ": decode.confidence if sampled else "",
@@ -67,18 +70,20 @@ def setting_facts(cell: Cell) -> dict[str, str]:
         "block ": str(decode.block_length),
         "stop ": "ignored" if decode.ignore_eos else "honoured",
         "dtype ": cell.target.dtype,
-        "cache ": cell.target.cache,
+        "cache ": cell.target.cache if cell.target.exact_cache else "",
         "revision ": cell.target.revision,
     }
 
 
-def varying(rows: list[dict[str, str]]) -> list[str]:
-    """One text a row: its first two facts, any other that is not the same in all rows, and a rule worth a word."""
+def varying(rows: list[dict[str, str]], always: int = 3) -> list[str]:
+    """One text a row: its first facts, which `always` show, any other that is not the same in all rows, and a rule
+    worth a word.
+    """
     values = {key: {row[key] for row in rows} - {""} for row in rows[:1] for key in row}
     shown = [
         key
         for place, key in enumerate(values)
-        if place < 2 or len(values[key]) > 1 or (key == RULE and values[key] != {"standard"})
+        if place < always or len(values[key]) > 1 or (key == RULE and values[key] != {"standard"})
     ]
     return [", ".join(f"{key}{row[key]}" for key in shown if row[key]) for row in rows]
 

@@ -92,7 +92,10 @@ def legend(results: list[CellResult]) -> str:
     drafting = [result for result in results if not result.cell.is_baseline]
     used = ((BROKEN, marks.broken(*drafting)), (GATE, marks.gate(*drafting)))
     meanings = dict(marks.MEANINGS)
-    return "".join(f" {sign}: {meanings[found.strip()]}." for sign, found in used if found)
+    signs = "".join(f" {sign}: {meanings[found.strip()]}." for sign, found in used if found)
+    caches = sorted({result.cell.target.cache for result in results if not result.cell.target.exact_cache})
+    given = f" Decoded with an approximate cache ({', '.join(caches)}): exact given that cache." if caches else ""
+    return signs + given
 
 
 def line(cells: list[str]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from reports.labels import Labels
 from reports.model import Chart, Point, Value
 from reports.text import count
+from reports.uncached import beside
 from sweeps.aggregate import CellResult
 
 BROKEN, GATE, OF = "\u2717", "\u2020", " of "
@@ -63,8 +64,9 @@ def prompts(result: CellResult) -> Value:
 
 
 def claim(result: CellResult) -> Value:
-    """What the output may claim to be, with a cross where it is not."""
-    return Value(result.claim + broken(result), flag="alarm") if is_broken(result) else Value(result.claim)
+    """What the output may claim to be, with a cross where it is not, and what an approximate cache changes."""
+    text = result.claim + broken(result) + beside(result)
+    return Value(text, flag="alarm") if is_broken(result) else Value(text)
 
 
 def crossed(pairs: Sequence[tuple[CellResult, CellResult]], noun: str) -> str:

@@ -62,18 +62,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture of points: `lines` over an ordered x, `bands` over a numeric one (intervals as shades, for many x), or
-    `dots` by series. `baseline` draws a rule (a ratio of 1).
+    """A picture of points: `lines` over an ordered x, `bands` over a numeric one (intervals as shades, for many x),
+    `dots` by series, or `bars` over an ordered x in which the series are stacked, the first below. `baseline` draws a
+    rule (a ratio of 1).
 
     `zero` makes the value axis begin at 0, as shares should; `of` says what a series is, above its names.
-    `grey` names panels (facets) with the x from which on their background is grey (`lines` only).
+    `grey` names panels (facets) with the x from which on their background is grey (`lines` only). `columns` is the
+    number of panels in a row (0: as many as fit).
     """
 
     title: str
     x: str
     y: str
     points: tuple[Point, ...]
-    shape: Literal["lines", "bands", "dots"]
+    shape: Literal["lines", "bands", "dots", "bars"]
     series: tuple[str, ...]
     facet: str = "task"
     baseline: float | None = None
@@ -81,6 +83,7 @@ class Chart:
     zero: bool = False
     of: str = "Method"
     grey: tuple[tuple[str, float], ...] = ()
+    columns: int = 0
     kind: Literal["chart"] = "chart"
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from sweeps.aggregate import CellResult
+from sweeps.agreement import kept
 from sweeps.cell import Cell
-from sweeps.identity import Mismatch
-from sweeps.merge import CellRows
+from sweeps.identity import Mismatch, first_difference
+from sweeps.merge import NO_ROWS, CellRows
 from sweeps.order_study import OrderStudy, StudyShares
 from sweeps.records import Failure, GenerationRecord, TimingRecord
 
@@ -24,6 +25,8 @@ class PromptRow:
     timing: TimingRecord | None
     failure: Failure | None
     mismatch: Mismatch | None
+    reference: bool = False
+    uncached: GenerationRecord | None = None
 
     @property
     def status(self) -> str:
@@ -52,6 +55,18 @@ class PromptRow:
         return self.mismatch is None if self.generation and self.draft_free else None
 
     @property
+    def identical_uncached(self) -> bool | None:
+        """Whether the kept output equals the one without a cache, where that was measured."""
+        return kept(self.generation) == kept(self.uncached) if self.generation and self.uncached else None
+
+    @property
+    def divergence_uncached(self) -> int | None:
+        """Index of the first kept token that differs from the one without a cache."""
+        if not (self.generation and self.uncached) or self.identical_uncached:
+            return None
+        return first_difference(kept(self.generation), kept(self.uncached))
+
+    @property
     def repeats(self) -> int | None:
         """Timing repeats."""
         return len(self.timing.variant_seconds) if self.timing else None
@@ -75,8 +90,14 @@ class StudyRow:
     shares: StudyShares
 
 
-def prompt_rows(result: CellResult, rows: CellRows, baseline: CellRows) -> Iterator[PromptRow]:
-    """One row for each prompt asked for, and for each that was timed beyond that."""
+def prompt_rows(
+    result: CellResult, rows: CellRows, baseline: CellRows, uncached: CellRows = NO_ROWS
+) -> Iterator[PromptRow]:
+    """One row for each prompt asked for, and for each that was timed beyond that.
+
+    `uncached` holds the rows of the reference without a cache; a cell that cannot be compared with it takes none.
+    """
+    references = uncached.generations if result.cell.is_comparable_uncached else {}
     mismatches = {mismatch.prompt_index: mismatch for mismatch in result.identity.mismatches}
     for index in sorted({*range(result.n_expected), *rows.generations, *rows.timings}):
         yield PromptRow(
@@ -88,4 +109,6 @@ def prompt_rows(result: CellResult, rows: CellRows, baseline: CellRows) -> Itera
             timing=rows.timings.get(index),
             failure=rows.failures.get(("decode", index)) or rows.failures.get(("timing", index)),
             mismatch=mismatches.get(index),
+            reference=result.reference,
+            uncached=references.get(index),
         )

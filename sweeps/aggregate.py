@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from sweeps.agreement import Agreement, agreement_of
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
 from sweeps.draws import DrawStats, draw_stats
@@ -17,6 +18,7 @@ from sweeps.laws import count_alarms
 from sweeps.merge import NO_ROWS, Alarm, CellRows
 from sweeps.order_study import StudyShares, order_studies
 from sweeps.records import GenerationRecord, TimingRecord
+from sweeps.rounds import RoundTime, round_time
 from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
 from sweeps.study import is_study, study_cell
 from sweeps.timings import Throughput, draft_free_throughput, throughput
@@ -33,7 +35,8 @@ class CellResult:
     and `nfe_reduction` (mean draft-free NFE over mean NFE) are over the prompts that both sides have.
     `accepted_histogram[a]` counts rounds whose walk took a draft states. `claim_holds` is None where nothing is
     promised or nothing was compared. `study` is the observation study of the cell's order model, one commit ahead (None
-    where there is none).
+    where there is none). `agreement` is with decoding without a cache (None where the cache is exact), and no check;
+    a `reference` cell is only there for that.
     """
 
     cell: Cell
@@ -63,9 +66,12 @@ class CellResult:
     draws: DrawStats
     identity: Identity
     throughput: Throughput
+    round_time: RoundTime
     alarms: tuple[Alarm, ...]
     finished_at: float | None
     study: StudyShares | None = None
+    agreement: Agreement | None = None
+    reference: bool = False
     resamples: int = RESAMPLES
     bootstrap_seed: int = BOOTSTRAP_SEED
 
@@ -75,8 +81,10 @@ class CellResult:
         return len(self.alarms)
 
 
-def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
+def aggregate(job: Job, rows: CellRows, baseline: CellRows, uncached: CellRows = NO_ROWS) -> CellResult:
     """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell).
+
+    `uncached` holds those of `cell.uncached()`, which nothing but the agreement is made of.
 
     More may be stored than the job asks for (a sweep whose number of prompts was lowered): only what it asks counts.
     """
@@ -119,8 +127,11 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows) -> CellResult:
         draws=draw_stats(done),
         identity=identity,
         throughput=throughput(rows.timings, baseline.generations),
+        round_time=round_time(rows.timings, rows.generations, baseline.generations),
         alarms=alarms,
         finished_at=rows.finished_at or None,
+        agreement=agreement_of(cell, rows.generations, uncached.generations),
+        reference=job.reference,
     )
 
 
@@ -140,7 +151,8 @@ def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[Ce
     results = []
     for job in jobs:
         own, base_id = rows.get(job.cell_id, NO_ROWS), job.cell.baseline().cell_id
-        result = aggregate(job, own, rows.get(base_id, NO_ROWS))
+        uncached = rows.get(job.cell.uncached().cell_id, NO_ROWS)
+        result = aggregate(job, own, rows.get(base_id, NO_ROWS), uncached)
         if job.cell.is_baseline and not own.timings:
             result = replace(result, throughput=draft_free_throughput(beside[base_id], own.generations))
         study = studies.get(study_cell(job.cell).cell_id) if job.cell.drafter.digest else None

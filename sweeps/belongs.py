@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from sweeps.cell import ID_VERSION
+from sweeps.effort import ResourceSpec
 from sweeps.origin import Origin, code_changes
-from sweeps.spec import ResourceSpec, SweepSpec
+from sweeps.spec import SweepSpec
 from sweeps.store import TEMPORARY, RunDir, atomic_write
 from sweeps.todo import Job, Plan
 from sweeps.version import check_version

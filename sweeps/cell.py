@@ -72,3 +72,25 @@ class Cell:
     def is_baseline(self) -> bool:
         """Whether this cell is its own denominator."""
         return self.drafter.kind == "none"
+
+    def uncached(self) -> "Cell":
+        """The draft-free cell of the same target without a cache: what an approximate cache is measured against.
+
+        It is no denominator and nothing is claimed by it.
+        """
+        return replace(self, target=replace(self.target, cache="none", exact_cache=True), drafter=NO_DRAFTER)
+
+    @property
+    def is_comparable_uncached(self) -> bool:
+        """Whether outputs say how much an approximate cache changes. Independent noise changes them anyway."""
+        drawn_anew = self.decode.temperature > 0 and self.decode.noise == "independent"
+        return not (self.target.exact_cache or drawn_anew)
+
+    @property
+    def is_native(self) -> bool | None:
+        """Whether the drafter's artifact was made on these weights, in whatever dtype; None: it has none, or no origin.
+
+        One that was made on several targets is native to each.
+        """
+        origins = self.drafter.origins
+        return any(origin.digest == self.target.digest for origin in origins) if origins else None

@@ -1,7 +1,8 @@
 """From a resolved sweep to its cells: a pure function of the spec and of facts that the caller looked up.
 
 The axes are multiplied; options that a drafter does not use take their neutral value, so that equal work has one
-identity and is listed once; the draft-free cell of every cell is added; what cannot run is dropped with its reason.
+identity and is listed once; the draft-free cell of every cell is added, and the uncached one of an approximate cache;
+what cannot run is dropped with its reason.
 """
 
 import math
@@ -24,11 +25,14 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledCell:
-    """A cell, the drafter labels that mean it (the first is shown), and whether it was added as a baseline."""
+    """A cell, the drafter labels that mean it (the first is shown), and whether it was added: as a baseline, or as
+    the uncached `reference` that an approximate cache is measured against.
+    """
 
     cell: Cell
     labels: tuple[str, ...]
     added: bool = False
+    reference: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,9 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """The cells in the order of the axes (draft-free before its variants), what was dropped, and notes for people."""
+    """The cells in the order of the axes (draft-free before its variants, uncached references behind all), what was
+    dropped, and notes for people.
+    """
 
     cells: tuple[LabelledCell, ...]
     dropped: tuple[Dropped, ...]
@@ -70,6 +76,7 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
         labels = (label,) if known is None else tuple(dict.fromkeys((*known.labels, label)))
         asked[cell.cell_id] = LabelledCell(cell=known.cell if known else cell, labels=labels)
     cells = _with_baselines(asked)
+    cells += _references(cells) if spec.measure.uncached_prompts else ()
     return Expansion(cells=cells, dropped=tuple(dropped.values()), notes=tuple(_notes(spec, cells, matched, repeats)))
 
 
@@ -77,11 +84,13 @@ def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
     """Every combination of the axes; an option that a drafter does not use has no value and multiplies nothing."""
     grid = spec.grid
     rules = [(commit, tau) for commit in grid.commit for tau in (grid.tau if commit == "threshold" else (None,))]
-    settings = product(
-        rules, grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens, grid.block_length, grid.seed
+    settings = tuple(product(rules, grid.temperature, grid.noise, grid.confidence, grid.max_new_tokens))
+    outer = (
+        (target, task, *axes)
+        for target, task in product(spec.targets, spec.tasks)
+        for axes in product(settings, grid.block_length or (target.block_length,), grid.seed, spec.drafters)
     )
-    outer = product(spec.targets, spec.tasks, tuple(settings), spec.drafters)
-    for target, task, ((commit, tau), temperature, noise, confidence, tokens, length, seed), drafter in outer:
+    for target, task, ((commit, tau), temperature, noise, confidence, tokens), length, seed, drafter in outer:
         for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
             yield {
                 "target": target,
@@ -180,7 +189,7 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
     values |= {name: neutral for name, neutral in NEUTRAL.items() if name not in uses}
     artifact = facts.artifacts.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
     if artifact is not None:
-        values |= {"checkpoint": artifact.path, "digest": artifact.digest}
+        values |= {"checkpoint": artifact.path, "digest": artifact.digest, "origins": artifact.origins}
     if (cost := facts.costs.get((point["target"].name, drafter.name))) is not None:
         values |= {"cost": cost.path, "cost_digest": cost.digest}
     drafter = replace(drafter, **values, fixed=())
@@ -197,6 +206,18 @@ def _with_baselines(asked: Mapping[str, LabelledCell]) -> tuple[LabelledCell, ..
         cells.setdefault(baseline.cell_id, asked.get(baseline.cell_id, added))
         cells.setdefault(cell_id, labelled)
     return tuple(cells.values())
+
+
+def _references(cells: tuple[LabelledCell, ...]) -> tuple[LabelledCell, ...]:
+    """The uncached cell of each draft-free one with an approximate cache, where it is not among `cells`."""
+    references: dict[str, LabelledCell] = {}
+    for cell in (labelled.cell for labelled in cells):
+        if cell.is_baseline and cell.is_comparable_uncached:
+            reference = cell.uncached()
+            added = LabelledCell(cell=reference, labels=(reference.drafter.name,), added=True, reference=True)
+            references.setdefault(reference.cell_id, added)
+    asked = {labelled.cell.cell_id for labelled in cells}
+    return tuple(added for cell_id, added in references.items() if cell_id not in asked)
 
 
 def _unused_gamma(spec: SweepSpec, facts: Facts) -> dict[str, Dropped]:

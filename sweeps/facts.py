@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sweeps.made_on import MadeOn
 from sweeps.spec import CommitRule
 from sweeps.tables import DrafterKind
 
@@ -15,8 +16,8 @@ class Artifact:
     """The order model, graph or the like that a drafter uses with a target (block length None: not made yet).
 
     `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
-    where this one is none of them (a transfer, which people are told of). `commit` is the commit rule it was made for,
-    `tau` that rule's threshold (None: the standard rule has none, or it is not made yet).
+    where this one is none of them (a transfer, which people are told of); `origins` are all of them. `commit` is the
+    commit rule it was made for, `tau` that rule's threshold (None: the standard rule has none, or it is not made yet).
     """
 
     path: str
@@ -26,6 +27,7 @@ class Artifact:
     made_on: str = ""
     commit: CommitRule | None = None
     tau: float | None = None
+    origins: tuple[MadeOn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

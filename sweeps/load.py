@@ -5,7 +5,7 @@ mapping turns into dataclasses. Whatever a person can get wrong is one SweepErro
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -74,21 +74,23 @@ def load_sweep(
     """Read, override, resolve and check a sweep. Raises SweepError with one line on the first thing that is wrong.
 
     `settings` are files of the same shape laid over the sweep before the overrides: mappings merge, anything else
-    replaces what stood there. Their names are added to the sweep's (unless they give it another one): other settings
-    are another run, with a directory of its own.
+    replaces what stood there. Settings may be laid over others themselves (`with: NAME`). The names that were asked for
+    are added to the sweep's (unless settings give it another one): other settings are another run, with a directory of
+    its own.
     """
     raw, lines = _parsed(path, {})
     applied: dict[Path, str] = {}
     source = Source(name=str(path), lines=lines, overrides=applied)
+    laid: set[FilePath] = set()
     for number, layer in enumerate(settings):
         if layer.resolve() in {other.resolve() for other in settings[:number]}:
             raise SweepError(f"--with {layer.stem} is given twice")
-        over, places = _parsed(layer, {"empty": "the file is empty: settings are keys of a sweep, as `grid:`"})
-        raw, replaced = laid_over(raw, over)
-        for key in replaced:
-            forget(lines, key)
-            forget(applied, key)
-            applied |= {below: f"{layer}:{line}" for below, line in places.items() if below[: len(key)] == key}
+        for file, over, places in _with_base(layer, laid):
+            raw, replaced = laid_over(raw, over)
+            for key in replaced:
+                forget(lines, key)
+                forget(applied, key)
+                applied |= {below: f"{file}:{line}" for below, line in places.items() if below[: len(key)] == key}
     try:
         config = OmegaConf.create(raw)
         assert isinstance(config, DictConfig)
@@ -104,6 +106,20 @@ def load_sweep(
     plain = {str(key): value for key, value in values.items()}
     plain["name"] = _joined_name(plain.get("name", _name_of(path.stem)), settings, ("name",) in applied)
     return assemble(plain, tables, source)
+
+
+def _with_base(layer: FilePath, laid: set[FilePath]) -> Iterator[tuple[FilePath, dict[str, Any], dict[Path, int]]]:
+    """Settings behind those that they say they are laid over, each file once (`laid` are those that were)."""
+    laid.add(layer.resolve())
+    over, places = _parsed(layer, {"empty": "the file is empty: settings are keys of a sweep, as `grid:`"})
+    base = over.pop("with", None)
+    if base is not None:
+        if not isinstance(base, str):
+            where = f"{layer}:{places[('with',)]}"
+            raise SweepError(f"{where}: with is {cut(repr(base), 80)}: allowed is the name or file of other settings")
+        if (file := find_settings(base)).resolve() not in laid:
+            yield from _with_base(file, laid)
+    yield layer, over, places
 
 
 def _parsed(file: FilePath, lacks: dict[str, str]) -> tuple[dict[str, Any], dict[Path, int]]:

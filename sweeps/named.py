@@ -2,18 +2,19 @@
 
 After this every name that the grid uses has a spec, so nothing later needs to look a name up. A target may also be
 given directly as a path or hub id (it contains a `/`), a task as `kind:PATH`. An entry's `path` may be a built-in
-target's name: the same checkpoint with another dtype or kind of cache.
+target's name: the same checkpoint with another dtype or kind of cache. Whatever it is called, a checkpoint of the table
+has the table's dtype and block length unless they are stated.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from sweeps.mapping import build, check_keys, convert, mapping
 from sweeps.source import Path, Source, dotted
-from sweeps.spec import DrafterSpec, TargetSpec, TaskSpec
+from sweeps.spec import MAX_BLOCK, DrafterSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables, unknown
 
-COMPUTED = ("digest", "settings_digest", "family", "exact_cache", "cost_digest")
+COMPUTED = ("digest", "settings_digest", "family", "exact_cache", "parameters", "cost_digest", "origins")
 
 
 def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source) -> tuple[TargetSpec, ...]:
@@ -21,15 +22,13 @@ def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source)
     own = {}
     for name, options in mapping(raw, ("targets",), source).items():
         spec = build(TargetSpec, options, ("targets", name), source, hidden=COMPUTED, name=name)
-        built_in = tables.targets.get(spec.path or name)
+        if "block_length" in options and not spec.block_length:  # 0 stands for one that nobody states
+            allowed = f"allowed is a whole number from 1 to {MAX_BLOCK}"
+            raise source.error(("targets", name, "block_length"), f"targets.{name}.block_length is 0: {allowed}")
+        built_in = _built_in(spec.path or name, tables)
         if built_in is not None:
-            spec = TargetSpec(
-                name=name,
-                path=built_in.path,
-                revision=spec.revision or built_in.revision,
-                dtype=spec.dtype,
-                cache=spec.cache,
-            )
+            stated = {key: getattr(spec, key) for key in options if key != "path"}
+            spec = replace(built_in, name=name, **stated)
         if not spec.path:
             message = (
                 f"targets.{name}.path is missing: a directory or a hub id (only {', '.join(tables.targets)} need none)"
@@ -40,7 +39,8 @@ def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source)
     specs = []
     for index, name in enumerate(names):
         if name not in known and "/" in name:
-            known[name] = TargetSpec(name=name, path=name)
+            built_in = _built_in(name, tables)
+            known[name] = replace(built_in, name=name) if built_in else TargetSpec(name=name, path=name)
         if name not in known:
             message = unknown("target", name, known) + " (a directory or hub id contains a `/`)"
             raise source.error(_axis("target", index, source), message)
@@ -104,6 +104,12 @@ def drafters(names: tuple[str, ...], raw: object, tables: Tables, source: Source
         if name not in known:
             raise source.error(_axis("drafter", index, source), unknown("drafter", name, known))
     return tuple(dict.fromkeys(known[name] for name in names))
+
+
+def _built_in(path: str, tables: Tables) -> TargetSpec | None:
+    """The target of the table with this name, or with its checkpoint there."""
+    by_path = (target for target in tables.targets.values() if target.path == path)
+    return tables.targets.get(path) or next(by_path, None)
 
 
 def _kind(values: dict[str, Any], name: str, kinds: Any, what: str, path: Path, source: Source) -> str:

@@ -120,7 +120,8 @@ class TimingRecord:
     """One prompt, timed: variant and draft-free alternate (ABBA) on one worker after a warm-up of every batch shape.
 
     `variant_seconds[r]` and `baseline_seconds[r]` belong to repeat r. The three parts of a variant's time are sums over
-    its repeats; prefill is outside of all of them.
+    its repeats, and so are the draft-free forwards' seconds (None in rows made before they were kept); prefill is
+    outside of all of them.
     """
 
     prompt_id: str
@@ -134,6 +135,7 @@ class TimingRecord:
     drafter_seconds: float
     forward_seconds: float
     walk_seconds: float
+    baseline_forward_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

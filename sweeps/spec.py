@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sweeps.paths import cut
+from sweeps.checks import check, normalised
+from sweeps.effort import MeasureSpec, ResourceSpec
+from sweeps.made_on import MadeOn
 
 Noise = Literal["coupled", "independent"]
 Confidence = Literal["top1", "sampled"]
@@ -19,25 +21,12 @@ Acceptance = Literal["exact", "subset", "cut", "product"]
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 MAX_BUDGET = 4096
 MAX_BLOCK = 1024
-MAX_PROMPTS = 100_000  # planning makes every prompt: beyond this it would seem to hang
 DEFAULT_TAU = 0.9
-MIN_CPUS = 0.01  # a hundred workers a CPU; less would plan thousands
-
-
-def check(condition: bool, where: str, value: object, allowed: str) -> None:
-    """Raise ValueError naming the field, its value and what is allowed, unless `condition` holds."""
-    if not condition:
-        raise ValueError(f"{where} is {cut(repr(value), 120)}: allowed is {allowed}")
 
 
 def check_tau(where: str, tau: float) -> None:
     """Raise ValueError unless `tau` is a threshold that some confidence can exceed and some cannot."""
     check(0 < tau < 1, where, tau, "a number above 0 and below 1")
-
-
-def normalised(value: float) -> float:
-    """The float that stands for `value`: no negative zero, and an int counts as its float."""
-    return float(value) + 0.0 if value else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +35,8 @@ class TargetSpec:
 
     `digest` (sha256 over the weight files) and `settings_digest` (over config, tokenizer and template) are empty until
     resolved. `cache` is the kind of key/value cache, of those the family can keep ("": its default, until resolved);
-    `exact_cache` says whether it changes nothing.
+    `exact_cache` says whether it changes nothing. `parameters` counts the weights (0 until resolved). `block_length` is
+    the one it was made for (0: not known), which a grid that states none takes.
     """
 
     name: str
@@ -58,9 +48,13 @@ class TargetSpec:
     family: str = ""
     cache: str = ""
     exact_cache: bool = True
+    parameters: int = 0
+    block_length: int = 0
 
     def __post_init__(self) -> None:
         check(bool(self.name), "target.name", self.name, "a non-empty name")
+        allowed = f"a whole number from 1 to {MAX_BLOCK}"
+        check(0 <= self.block_length <= MAX_BLOCK, f"target {self.name}: block_length", self.block_length, allowed)
         check(self.dtype in DTYPES, f"target {self.name}: dtype", self.dtype, " | ".join(DTYPES))
 
 
@@ -150,7 +144,8 @@ class DrafterSpec:
     measured cost curve by which each round chooses how many of the `budget` drafts it verifies ("": always all).
     Options that a drafter does not use are set to their neutral value (see `expand`). `digest` and `cost_digest` are
     empty until resolved. `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty
-    in a cell). `oracle`: it knows the target's real future, so its numbers are bounds.
+    in a cell). `oracle`: it knows the target's real future, so its numbers are bounds. `origins`: the targets that its
+    artifact was made on, as that says itself; no part of an identity, but what a study of transfer goes by.
     """
 
     name: str
@@ -166,6 +161,7 @@ class DrafterSpec:
     cost_digest: str = ""
     fixed: tuple[str, ...] = ()
     oracle: bool = False
+    origins: tuple[MadeOn, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"drafter {self.name}"
@@ -180,6 +176,11 @@ class DrafterSpec:
             object.__setattr__(self, name, normalised(getattr(self, name)))
 
     @property
+    def made_on(self) -> tuple[str, ...]:
+        """Names of the targets that its artifact was made on."""
+        return tuple(origin.target for origin in self.origins)
+
+    @property
     def mark(self) -> str:
         """What stands behind the name wherever people read it: an oracle's numbers are bounds."""
         return " (bound)" if self.oracle else ""
@@ -189,7 +190,7 @@ class DrafterSpec:
 class GridSpec:
     """The axes. Cells are their product, less what `exclude` and impossibility take away.
 
-    `tau` multiplies only the commit rule `threshold`.
+    `block_length` empty: each target's own. `tau` multiplies only the commit rule `threshold`.
     """
 
     target: tuple[str, ...]
@@ -202,13 +203,13 @@ class GridSpec:
     confidence: tuple[Confidence, ...] = ("top1",)
     seed: tuple[int, ...] = (0,)
     max_new_tokens: tuple[int, ...] = (128,)
-    block_length: tuple[int, ...] = (32,)
+    block_length: tuple[int, ...] = ()
     commit: tuple[CommitRule, ...] = ("standard",)
     tau: tuple[float, ...] = (DEFAULT_TAU,)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if name != "gamma":
+            if name not in ("gamma", "block_length"):
                 check(len(getattr(self, name)) > 0, f"grid.{name}", getattr(self, name), "at least one value")
         for budget in self.budget:
             check(1 <= budget <= MAX_BUDGET, "grid.budget", budget, f"a whole number from 1 to {MAX_BUDGET}")
@@ -225,47 +226,6 @@ class GridSpec:
             check(tokens >= 1, "grid.max_new_tokens", tokens, "a whole number from 1")
         for length in self.block_length:
             check(1 <= length <= MAX_BLOCK, "grid.block_length", length, f"a whole number from 1 to {MAX_BLOCK}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureSpec:
-    """How much to measure. None of it changes a single generation, so none of it is part of a cell's identity.
-
-    `prompts` a cell decodes (the first ones of the split); `timed_prompts` of them are also timed, variant and
-    draft-free interleaved (0: NFE only; never more than `prompts`), `repeats` times each; `studied_prompts` (maybe more
-    than `prompts`) show what stale distributions and the order model foretell (0: no study); `chunk` prompts an item.
-    """
-
-    prompts: int = 16
-    timed_prompts: int = 3
-    repeats: int = 3
-    studied_prompts: int = 0
-    chunk: int = 8
-
-    def __post_init__(self) -> None:
-        check(
-            1 <= self.prompts <= MAX_PROMPTS, "measure.prompts", self.prompts, f"a whole number from 1 to {MAX_PROMPTS}"
-        )
-        check(self.timed_prompts >= 0, "measure.timed_prompts", self.timed_prompts, "a whole number from 0")
-        object.__setattr__(self, "timed_prompts", min(self.timed_prompts, self.prompts))
-        check(self.repeats >= 1, "measure.repeats", self.repeats, "a whole number from 1")
-        allowed = f"a whole number from 0 (no study) to {MAX_PROMPTS}"
-        check(0 <= self.studied_prompts <= MAX_PROMPTS, "measure.studied_prompts", self.studied_prompts, allowed)
-        check(self.chunk >= 1, "measure.chunk", self.chunk, "a whole number from 1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSpec:
-    """What one worker needs and how many there are (0 workers: as many as fit)."""
-
-    workers: int = 0
-    cpus: float = 1.0
-    gpus: float = 0.0
-
-    def __post_init__(self) -> None:
-        check(self.workers >= 0, "resources.workers", self.workers, "a whole number from 0 (0: as many as fit)")
-        check(self.cpus >= MIN_CPUS, "resources.cpus", self.cpus, f"a number from {MIN_CPUS}")
-        check(self.gpus >= 0, "resources.gpus", self.gpus, "a number from 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweeps.cell import Cell
+from sweeps.checks import check
+from sweeps.effort import MeasureSpec
 from sweeps.records import ItemKind, WorkItem
 from sweeps.results import Coverage
-from sweeps.spec import MeasureSpec, SweepSpec, check
+from sweeps.spec import SweepSpec
 from sweeps.study import study_cell
 
 KINDS: tuple[ItemKind, ...] = ("decode", "timing", "study")  # traces are files of their own, no results of a run
@@ -20,7 +22,8 @@ KINDS: tuple[ItemKind, ...] = ("decode", "timing", "study")  # traces are files 
 class Job:
     """One cell and how much of it is wanted: decoded, timed (`repeats` times each) and studied prompts, from the first.
 
-    `cell_id` is filled in from the cell; a stored job whose id no longer is its cell's id is refused.
+    `cell_id` is filled in from the cell; a stored job whose id no longer is its cell's id is refused. `reference`: the
+    cell is only there for an approximate cache to be measured against, and is no method of the sweep.
     """
 
     cell: Cell
@@ -29,6 +32,7 @@ class Job:
     repeats: int = 1
     studied_prompts: int = 0
     cell_id: str = ""
+    reference: bool = False
 
     def __post_init__(self) -> None:
         actual = self.cell.cell_id
@@ -58,11 +62,14 @@ class Plan:
         check(not shared, "resources.gpus", gpus, "a whole number when prompts are timed (measure.timed_prompts)")
 
 
-def jobs_of(cells: Iterable[Cell], measure: MeasureSpec, ordering: Collection[str] = ()) -> tuple[Job, ...]:
+def jobs_of(
+    cells: Iterable[Cell], measure: MeasureSpec, ordering: Collection[str] = (), references: Iterable[Cell] = ()
+) -> tuple[Job, ...]:
     """One job a cell. A baseline is timed beside its variants; for itself only where it has none.
 
     `ordering` are the drafter kinds that have an order model: each is studied once for each draft-free cell, in a job
-    of its own behind the others (`study_cell`).
+    of its own behind the others (`study_cell`). `references` are uncached cells that nobody asked for by themselves:
+    decoded last, since they cost most, and neither timed nor studied.
     """
     cells = tuple(cells)
     beside = {cell.baseline().cell_id for cell in cells if not cell.is_baseline}
@@ -75,11 +82,14 @@ def jobs_of(cells: Iterable[Cell], measure: MeasureSpec, ordering: Collection[st
         )
         for cell in cells
     )
+    few = min(measure.uncached_prompts, measure.prompts)
+    uncached = tuple(Job(cell=cell, prompts=few, reference=True) for cell in references)
     if not measure.studied_prompts:
-        return jobs
+        return (*jobs, *uncached)
     studied = [study_cell(cell) for cell in reversed(cells) if cell.drafter.kind in ordering]
     by_id = {cell.cell_id: cell for cell in studied}  # of equal ones the first, in the order of the cells
-    return *jobs, *(Job(cell=by_id[id], prompts=0, studied_prompts=measure.studied_prompts) for id in reversed(by_id))
+    studies = (Job(cell=by_id[id], prompts=0, studied_prompts=measure.studied_prompts) for id in reversed(by_id))
+    return *jobs, *studies, *uncached
 
 
 def item_of(job: Job, kind: ItemKind, first: int, last: int) -> WorkItem:

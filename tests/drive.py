@@ -19,7 +19,7 @@ from orchestrator.events import RunEvent
 from orchestrator.pool import Pool
 from orchestrator.pool_inline import InlinePool
 from orchestrator.stop import Stop
-from sweeps.spec import ResourceSpec
+from sweeps.effort import ResourceSpec
 from sweeps.store import RunDir
 from tests.fake_plan import RUNNER, Watch, a_plan
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from orchestrator.events import RunEvent
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.effort import MeasureSpec
 from sweeps.records import ItemResult
 from sweeps.results import load_results
-from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, SweepSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.todo import Plan, jobs_of
 

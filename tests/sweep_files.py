@@ -8,8 +8,8 @@ from sweeps.tables import ArtifactKind, DrafterKind, Tables, TaskKind
 
 TABLES = Tables(
     targets={
-        "small": TargetSpec(name="small", path="/models/small"),
-        "large": TargetSpec(name="large", path="a/large"),
+        "small": TargetSpec(name="small", path="/models/small", block_length=32),
+        "large": TargetSpec(name="large", path="a/large", block_length=32),
     },
     drafters={
         "none": DrafterKind(),

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from sweeps.belongs import record_start
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.effort import MeasureSpec
 from sweeps.merge import CellRows, merge_all
 from sweeps.origin import Origin
 from sweeps.records import Counters, Drawn, Failure, GenerationRecord, ItemResult, Provenance, TimingRecord
 from sweeps.results import encode_result
-from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, MeasureSpec, Noise, SweepSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, Noise, SweepSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord, is_study
 from sweeps.todo import Job, Plan, item_of, jobs_of
@@ -105,7 +106,11 @@ def grid(
             continue
         base = Cell(
             target=TargetSpec(
-                name=f"tiny-sdar{target or ''}{mark}", digest=f"{target:064x}", family="SDAR", cache="exact"
+                name=f"tiny-sdar{target or ''}{mark}",
+                digest=f"{target:064x}",
+                family="SDAR",
+                cache="exact",
+                parameters=2_097_152 >> 2 * target,
             ),
             task=TaskSpec(name=task + mark, kind=task, digest=task),
             decode=DecodeSpec(temperature=temperature, noise=noise, block_length=BLOCK),
@@ -115,6 +120,15 @@ def grid(
         cells += [base, *(replace(base, drafter=drafter) for drafter in drafters(budgets, gammas, mark))]
         cells += [replace(base, drafter=oracle) for oracle in (oracle_specs(budgets, mark) if oracles else ())]
     return tuple(cells)
+
+
+def cached(cells: tuple[Cell, ...], *kinds: str) -> tuple[Cell, ...]:
+    """The cells on targets with approximate caches, one target for each of `kinds`; `sweep` adds their references."""
+    return tuple(
+        replace(cell, target=replace(cell.target, name=f"{kind}-{cell.target.name}", cache=kind, exact_cache=False))
+        for kind in kinds
+        for cell in cells
+    )
 
 
 def drafters(budgets: tuple[int, ...], gammas: tuple[float, ...], mark: str = "") -> Iterator[DrafterSpec]:
@@ -140,11 +154,17 @@ def sweep(
     timed: int = 3,
     repeats: int = 3,
     studied: int = 0,
+    uncached: int = 100,
     faults: Faults = NO_FAULTS,
 ) -> Sweep:
-    """Results for `cells`; `studied` prompts for each order model."""
-    measure = MeasureSpec(prompts=prompts, timed_prompts=timed, repeats=repeats, studied_prompts=studied)
-    jobs = jobs_of(cells, measure, ("spot",))
+    """Results for `cells`; `studied` prompts for each order model, `uncached` for each approximate cache."""
+    measure = MeasureSpec(
+        prompts=prompts, timed_prompts=timed, repeats=repeats, studied_prompts=studied, uncached_prompts=uncached
+    )
+    comparable = (cell.uncached() for cell in cells if cell.is_baseline and cell.is_comparable_uncached)
+    references = {cell.cell_id: cell for cell in comparable} if uncached else {}
+    asked = {cell.cell_id for cell in cells}
+    jobs = jobs_of(cells, measure, ("spot",), [cell for cell_id, cell in references.items() if cell_id not in asked])
     empty = {job.cell_id for job in [job for job in jobs if not job.cell.is_baseline][: faults.empty_cells]}
     return Sweep(jobs=jobs, results={job.cell_id: items(job, faults) for job in jobs if job.cell_id not in empty})
 
@@ -229,7 +249,9 @@ def drawn(cell: Cell, row: GenerationRecord) -> Drawn:
 
 
 def draft_free(cell: Cell, index: int) -> GenerationRecord:
-    """The draft-free generation of a prompt."""
+    """The draft-free generation of a prompt; an approximate cache changes a token of every third one."""
+    if not cell.target.exact_cache:
+        return drifted(draft_free(cell.uncached(), index), f"{cell.target.cache}/{index}")
     rng = random.Random(f"{cell.baseline().cell_id}/{index}")
     prompt_tokens = rng.randrange(20, 60)
     length = rng.choice((2, 3, 3, 4)) * BLOCK - prompt_tokens % BLOCK
@@ -258,13 +280,25 @@ def draft_free(cell: Cell, index: int) -> GenerationRecord:
             prefill_forwards=1,
             prefill_positions=prompt_tokens // BLOCK * BLOCK,
             kv_passes=0,
-            positions=length * BLOCK,
+            positions=length * (BLOCK if cell.target.cache != "none" else prompt_tokens + length),
             accepted=(0,) * length,
             drafted=(0,) * length,
             merged=0,
             drafter_calls=0,
         ),
     )
+
+
+def drifted(base: GenerationRecord, key: str) -> GenerationRecord:
+    """What an approximate cache makes of an uncached generation: fewer positions, and now and then other tokens."""
+    rng = random.Random(f"drift/{key}")
+    counters = replace(base.counters, positions=base.tokens_generated * BLOCK)
+    base = replace(base, counters=counters)
+    if base.prompt_index % 3:
+        return base
+    place = rng.randrange(base.tokens_kept)
+    ids = (*base.output_ids[:place], (base.output_ids[place] + 1) % len(WORDS), *base.output_ids[place + 1 :])
+    return replace(base, output_ids=ids, correct=rng.random() < 0.5)
 
 
 def walk(rng: random.Random, cell: Cell, base: GenerationRecord) -> tuple[tuple[int, ...], ...]:
@@ -316,6 +350,7 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
         drafter_seconds=0.08 * sum(variant),
         forward_seconds=0.85 * sum(variant),
         walk_seconds=0.05 * sum(variant),
+        baseline_forward_seconds=0.9 * sum(plain),
     )
 
 

@@ -11,21 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.spec import CommitRule
+from workers.targets import published
+from workers.targets.published import Published
 
 ZOO = Path(__file__).parent / "zoo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEntry:
-    """A named target: where its checkpoint is (a zoo directory or a hub id).
+    """A named target: where its checkpoint is (a zoo directory or a hub id), and what it is decoded with by default.
 
-    `artifacts` maps a kind of artifact to the one that was made for this target (its path). `family`, for a hub id, is
-    what `spot plan` goes by while the checkpoint is not here; a worker goes by the checkpoint's own config.
+    `block_length` is the one that it was made for, `dtype` what it computes in unless a sweep says otherwise.
+    `artifacts` maps a kind of artifact to the one that was made for this target (its path). `family` and `published`,
+    for a hub id, are what planning goes by while the checkpoint is not here; a worker goes by the checkpoint's own
+    config.
     """
 
     path: str
     revision: str = ""
     family: str = ""
+    block_length: int = 0  # 0: not known, so that every sweep has to state it
+    dtype: str = "float32"
+    published: Published | None = None
     artifacts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -34,13 +41,19 @@ class FamilyEntry:
     """An architecture: `loader` is `load(spec: TargetSpec, *, device: str) -> Target`.
 
     `read` is `read(folder: Path) -> CheckpointConfig` (no torch). `caches` are the kinds of cache that its sessions can
-    keep, the default first; with cache `none` every forward is a whole one, which is exact too.
+    keep, the default first; with cache `none` every forward is a whole one, which is exact too. A family with an
+    approximate cache has that as well: it is what the others are measured against.
     """
 
     loader: str
     exact_cache: bool
     read: str = ""
     caches: tuple[str, ...] = ("exact",)
+
+    def __post_init__(self) -> None:
+        if not self.exact_cache and "none" not in self.caches:
+            caches = ", ".join(self.caches)
+            raise ValueError(f"family {self.loader}: caches are {caches}: an approximate one needs none beside it")
 
     def cache(self, asked: str) -> str:
         """The kind of cache that `asked` means ("": the default). Raises ValueError naming what is allowed."""
@@ -114,6 +127,7 @@ FAMILIES = {
 TARGETS = {
     "tiny-sdar": TargetEntry(
         path=str(ZOO / "tiny-sdar"),
+        block_length=32,
         artifacts={
             "order_model": str(ZOO / "drafters" / "spot-tiny-sdar"),
             "draft_graph": str(ZOO / "drafters" / "spiffy-tiny-sdar"),
@@ -121,10 +135,22 @@ TARGETS = {
     ),
     **{
         f"sdar-{size.lower()}-b{length}": TargetEntry(
-            path=f"JetLM/SDAR-{size}-Chat-b{length}", family="SDARForCausalLM"
+            path=f"JetLM/SDAR-{size}-Chat-b{length}",
+            family="SDARForCausalLM",
+            block_length=length,
+            dtype="bfloat16",
+            published=body,
         )
-        for size in ("1.7B", "8B")
+        for size, body in (("1.7B", published.SDAR_1_7B), ("8B", published.SDAR_8B))
         for length in (16, 32)
+    },
+    **{
+        name: TargetEntry(path=path, family=family, block_length=32, dtype="bfloat16", published=body)
+        for name, path, family, body in (
+            ("llada2-mini", "inclusionAI/LLaDA2.0-mini", "LLaDA2MoeModelLM", published.LLADA2_MINI),
+            ("llada-8b", "GSAI-ML/LLaDA-8B-Instruct", "LLaDAModelLM", published.LLADA_8B),
+            ("dream-7b", "Dream-org/Dream-v0-Instruct-7B", "DreamModel", published.DREAM_7B),
+        )
     },
 }
 

@@ -19,6 +19,7 @@ from workers.drafters.base import Oracle
 from workers.futures import future_of, told
 from workers.guard import failure_of
 from workers.loading import Loaded
+from workers.room import size_of
 from workers.targets.base import Target
 
 
@@ -97,7 +98,8 @@ def decode_prompts(
     check_device(device)
     torch.set_num_threads(threads)
     loaded = Loaded(device)
-    target, drafter = loaded.get_target(target_spec), loaded.get_drafter(drafter_spec, spec)
+    target = loaded.get_target(target_spec, size_of(spec, drafter_spec))
+    drafter = loaded.get_drafter(drafter_spec, spec)
     for index, prompt in enumerate(prompts):
         bound = isinstance(drafter, Oracle)
         decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=(), rule=spec.rule, bound=bound)

@@ -4,16 +4,20 @@ A worker keeps one target at a time (two may not fit beside each other) and ever
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec, TargetSpec, TaskSpec, check
+from sweeps.checks import check
+from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
 from workers.drafters.base import Drafter, Oracle
 from workers.models.facts import find_order_model
 from workers.models.order_model import OrderModel, load_order_model
+from workers.room import check_room
 from workers.targets.base import Target
 from workers.targets.files import resolve_folder
+from workers.targets.inspect import config_of
+from workers.targets.memory import SequenceSize
 from workers.targets.settings import settings_digest
 from workers.tasks.base import Task
 
@@ -49,13 +53,20 @@ class Loaded:
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
     order_models: dict[tuple[str, str, int], OrderModel] = field(default_factory=dict)
 
-    def get_target(self, spec: TargetSpec) -> Target:
-        """The target of `spec`. Raises ValueError when the loaded weights are not those of a digest that it names."""
+    def get_target(self, spec: TargetSpec, size: SequenceSize | None = None) -> Target:
+        """The target of `spec`, to decode sequences of that size with.
+
+        Raises ValueError when the loaded weights are not those of a digest that it names and, before any is read, when
+        they and what such a sequence takes do not fit the memory there is.
+        """
         key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision, spec.cache
         if self.target is not None and key == self.target_key:
             return self.target
-        self.target = None  # before the next one is loaded: two may not fit
+        self.target, self.target_key = None, ()  # before the next one is loaded: two may not fit
         entry = named(FAMILIES, spec.family, f"target {spec.name}: family")
+        if size is not None and entry.read:  # a loader of its own may know no config
+            shape = config_of(resolve_folder(spec.path or spec.name, spec.revision or None)).shape
+            check_room(spec.name, shape, spec.dtype, replace(size, cache=entry.cache(spec.cache)), self.device)
         target: Target = resolve(entry.loader)(spec, device=self.device)
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:

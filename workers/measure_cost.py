@@ -15,7 +15,8 @@ from statistics import median, quantiles
 
 import torch
 
-from sweeps.spec import MAX_BLOCK, MAX_BUDGET, DecodeSpec, check
+from sweeps.checks import check
+from sweeps.spec import MAX_BLOCK, MAX_BUDGET, DecodeSpec
 from workers.decoding.loop import decode, open_block
 from workers.decoding.seen import Seen
 from workers.decoding.state import BlockState, Commit

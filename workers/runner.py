@@ -28,6 +28,7 @@ from workers.models.order_model import OrderModel
 from workers.replay.record import record
 from workers.replay.study import study
 from workers.replay.trace import encode_trace
+from workers.room import size_of
 from workers.targets.base import Target
 from workers.tasks.base import Prompt, Task
 from workers.timing import time_prompt
@@ -109,7 +110,7 @@ class Runner:
         return Work(
             item=item,
             cell=cell,
-            target=self.loaded.get_target(cell.target),
+            target=self.loaded.get_target(cell.target, size_of(cell.decode, cell.drafter)),
             drafter=NoDrafter() if studied else self.loaded.get_drafter(cell.drafter, cell.decode),
             order_model=self.loaded.get_order_model(cell.drafter, length) if studied else None,
             task=task,

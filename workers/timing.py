@@ -58,4 +58,5 @@ def time_prompt(
         drafter_seconds=sum(run.drafter_seconds for run in variant),
         forward_seconds=sum(run.forward_seconds for run in variant),
         walk_seconds=sum(run.walk_seconds for run in variant),
+        baseline_forward_seconds=sum(run.forward_seconds for run in runs["baseline"]),
     )

@@ -41,7 +41,7 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--tau", type=float, help="Threshold rule: fill what is surer than this (default: the standard rule).")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True)
+@click.option("--block-length", type=int, help="Positions of a block (default: the target's own).")
 @click.option("--ignore-eos", is_flag=True, help="Go on behind an end token.")
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
@@ -59,7 +59,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
         raise click.UsageError("give either TEXT or --ids-file")
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in OWN if options[name] is not None}
-    axes = {name: options[name] for name in AXES}
+    axes = {name: options[name] for name in AXES if options[name] is not None}
     if options["tau"] is not None:
         axes |= {"commit": "threshold", "tau": options["tau"]}
     cell = single_cell(
@@ -87,9 +87,9 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     ):
         failed = failed or decoded.failure is not None
         if as_json:
-            click.echo(json.dumps(show_decode.as_json(decoded)))
+            click.echo(json.dumps(show_decode.as_json(decoded, cell)))
         else:
-            show_decode.show(screen, decoded)
+            show_decode.show(screen, decoded, cell)
     return int(failed)
 
 

@@ -1,7 +1,6 @@
 """`spot list`: the names that a sweep can use."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,14 +20,40 @@ def listing(what: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    screen = console()
+    if what == "targets":
+        screen.print(targets_table())
+        return
     table = Table(box=None, show_header=False, padding=(0, 3, 0, 0))
     for name, text in _rows(what):
         table.add_row(escape(name), escape(text))
-    screen = console()
     screen.print(table)
     if what == "drafters":
         screen.print()
         screen.print(options_table())
+
+
+def targets_table() -> "Table":
+    """The targets of the table: what they are, what their weights take, how they are decoded, whether they are here."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from orchestrator.named_targets import named_targets
+    from workers.targets.memory import gigabytes
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    numbers = ("parameters", "weights", "block")
+    for name in ("target", "family", "checkpoint", *numbers, "caches", "exact", "stop ids", "here"):
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    for target in named_targets():
+        count = f"{target.shape.parameters:,}" if target.shape else "?"
+        weights = f"{gigabytes(target.weights)} GB {target.spec.dtype}" if target.shape else "?"
+        here = f"{target.here}: {target.fault}" if target.fault else target.here
+        length = str(target.spec.block_length or "?")
+        stops = ", ".join(map(str, target.stop_ids)) or "?"
+        how = (length, ", ".join(target.caches), target.exact, stops, here)
+        table.add_row(*map(escape, (target.spec.name, target.family, target.source, count, weights, *how)))
+    return table
 
 
 def options_table() -> "Table":
@@ -52,11 +77,7 @@ def _rows(what: str) -> Iterator[tuple[str, str]]:
     from sweeps.load import load_sweep, packaged, settings_there_are
     from workers import catalog
 
-    if what == "targets":
-        for name, target in catalog.TARGETS.items():
-            here = "" if not Path(target.path).is_absolute() or Path(target.path).is_dir() else " (checkpoint missing)"
-            yield name, f"{target.path}{'@' + target.revision if target.revision else ''}{here}"
-    elif what == "tasks":
+    if what == "tasks":
         for name, task in catalog.TASKS.items():
             yield (f"{name}:PATH" if task.needs_path else name), task.summary
     elif what == "drafters":

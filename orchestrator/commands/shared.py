@@ -62,6 +62,16 @@ def pool_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def recording_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of the commands that record a target's trajectories: how it decodes, and what a worker has."""
+    for option in (
+        click.option("--gpus", type=click.FloatRange(0), default=0.0, show_default=True, help="GPUs of each worker."),
+        click.option("--cache", default="", help="Kind of cache of every target (default: each one's own)."),
+    ):
+        command = option(command)
+    return pool_options(command)
+
+
 def run_directory(out: Path | None, name: str) -> RunDir:
     """The run directory that was asked for, or the default one of a sweep."""
     return RunDir(out if out is not None else Path("runs") / name)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, pool_options
+from orchestrator.commands.shared import UserPath, once, recording_options
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
@@ -37,12 +37,12 @@ def train() -> None:
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the trajectories' noise and of training.")
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True, help="Of every target.")
-@click.option("--dtype", default="float32", show_default=True, help="What every target computes in.")
+@click.option("--block-length", type=int, help="Of every target (default: the one that all have).")
+@click.option("--dtype", default="", help="What every target computes in (default: the one that all have).")
 @click.option("--steps", type=int, help="Training steps (default: the recipe's).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/order-<targets>).")
 @click.option("--tracking-uri", default="", help="Where the MLflow mirror goes (default: mlflow.db in the directory).")
-@pool_options
+@recording_options
 def order(
     out: Path | None,
     steps: int | None,
@@ -50,6 +50,7 @@ def order(
     pool: "PoolName",
     address: str,
     workers: int | None,
+    gpus: float,
     **options: Any,
 ) -> int:
     """Record draft-free trajectories on the worker pool and train an order model of them.
@@ -71,7 +72,7 @@ def order(
     from orchestrator.show_training import TrainingScreen, accuracy_table
     from orchestrator.track_training import TrainingMirror
     from orchestrator.train import OrderRequest, train_order_command
-    from sweeps.spec import ResourceSpec
+    from sweeps.effort import ResourceSpec
     from workers.training.order_recipe import OrderRecipe
 
     request = OrderRequest(**options)
@@ -87,7 +88,7 @@ def order(
     outcome = train_order_command(
         request,
         out=folder,
-        pool=make_pool(pool, ResourceSpec(workers=workers or 0), address=address),
+        pool=make_pool(pool, ResourceSpec(workers=workers or 0, gpus=gpus), address=address),
         recipe=recipe,
         on_collect=screen.collect,
         on_train=follow,
@@ -121,10 +122,10 @@ def order(
 @click.option("--tau", type=float, help="For the threshold rule with this tau (default: for the standard rule).")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--max-new-tokens", type=int, default=128, show_default=True)
-@click.option("--block-length", type=int, default=32, show_default=True)
-@click.option("--dtype", default="float32", show_default=True)
+@click.option("--block-length", type=int, help="Positions of a block (default: the target's own).")
+@click.option("--dtype", default="", help="What the target computes in (default: its own).")
 @click.option("--out", type=UserPath(), help="Directory (default: runs/spiffy-<target>, with --tau ...-tau<tau>).")
-@pool_options
+@recording_options
 def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     """Record draft-free trajectories on the worker pool and calibrate Spiffy's draft graph on them.
 
@@ -135,16 +136,17 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     from orchestrator.pools import make_pool
     from orchestrator.show_training import TrainingScreen
     from orchestrator.train_spiffy import SpiffyRequest, train_spiffy_command
-    from sweeps.spec import ResourceSpec
+    from sweeps.effort import ResourceSpec
     from workers.training.spiffy_recipe import SpiffyRecipe
 
-    pool = {name: options.pop(name) for name in ("pool", "address", "workers")}
+    pool = {name: options.pop(name) for name in ("pool", "address", "workers", "gpus")}
+    resources = ResourceSpec(workers=pool["workers"] or 0, gpus=pool["gpus"])
     request = SpiffyRequest(**options)
     rule = "" if request.tau is None else f"-tau{request.tau}"
     outcome = train_spiffy_command(
         request,
         out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}{rule}",
-        pool=make_pool(pool["pool"], ResourceSpec(workers=pool["workers"] or 0), address=pool["address"]),
+        pool=make_pool(pool["pool"], resources, address=pool["address"]),
         recipe=SpiffyRecipe(budget_max=budget_max),
         on_collect=TrainingScreen().collect,
     )

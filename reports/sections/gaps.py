@@ -4,9 +4,10 @@ from collections import Counter
 
 from reports import marks
 from reports.frames import Frames
-from reports.labels import Labels, labels_of
+from reports.labels import Labels
 from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.text import visible
+from reports.uncached import all_labels
 from sweeps.aggregate import CellResult
 from sweeps.merge import NO_ROWS
 
@@ -15,7 +16,7 @@ MOST_ROWS = 150
 
 def info(frames: Frames) -> SectionInfo | None:
     """Tables of gaps, failures and unusable files; None when there is nothing to say."""
-    labels = labels_of(frames.results)
+    labels = all_labels(frames)
     tables = [incomplete(frames, labels), failures(frames, labels), unusable(frames)]
     parts = tuple(table for table in tables if table is not None)
     if not parts:
@@ -36,7 +37,7 @@ def texts(*names: str) -> tuple[Head, ...]:
 
 def incomplete(frames: Frames, labels: Labels) -> Table | None:
     """Cells with fewer prompts than asked for, the emptiest first."""
-    cells = [result for result in frames.results if untold(result)]
+    cells = [result for result in (*frames.results, *frames.references) if untold(result)]
     cells.sort(key=lambda result: result.n)
     heads = (
         *texts("Setting", "Task", "Method"),
@@ -69,8 +70,8 @@ def failures(frames: Frames, labels: Labels) -> Table | None:
     """Failures grouped by reason, the most frequent first."""
     counted: Counter[tuple[str, str, str, str]] = Counter()
     where: dict[tuple[str, str, str, str], str] = {}
-    own = {result.cell_id: result for result in frames.results}
-    cells = [(result.cell_id, result.cell_id) for result in frames.results]
+    own = {result.cell_id: result for result in (*frames.results, *frames.references)}
+    cells = [(cell_id, cell_id) for cell_id in own]
     cells += [(study.cell_id, study.cell.baseline().cell_id) for study in frames.studies]  # shown as the draft-free one
     for cell_id, shown in cells:
         for (kind, _), failure in frames.rows.get(cell_id, NO_ROWS).failures.items():

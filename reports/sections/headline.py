@@ -6,6 +6,7 @@ from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.phrases import UNCORRECTED
 from reports.text import DASH, TIMES, count, interval, number, percent, significant
+from reports.uncached import LEAD
 from reports.winners import nfe_winners, throughput_winners
 from sweeps.aggregate import CellResult
 from sweeps.statistics import ALIKE, FEWEST, Estimate
@@ -62,6 +63,7 @@ def info(frames: Frames) -> SectionInfo:
         "the quotient of two rows, which were timed at other moments. † the timing failed a gate (see Timing quality). "
         + marks.LEAD
         + (NOT_PROMISED if unpromised else "")
+        + (LEAD if any(result.agreement is not None for result in frames.results) else "")
         + (BOUNDS if any(result.cell.drafter.oracle for result in frames.results) else ""),
         groups=tuple(groups),
         cuts=cuts,

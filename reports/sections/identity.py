@@ -2,9 +2,10 @@
 
 from reports import marks
 from reports.frames import Frames
-from reports.labels import Labels, labels_of
+from reports.labels import Labels
 from reports.model import Group, Head, Part, SectionInfo, Table, Value
 from reports.text import DASH, count, number, percent, visible
+from reports.uncached import all_labels
 from sweeps.aggregate import CellResult
 from sweeps.identity import NEAR_TIE, Mismatch
 
@@ -40,11 +41,11 @@ RATES = (
 
 def info(frames: Frames) -> SectionInfo:
     """Mismatches, BUGs first, and alarms of contradicting counts."""
-    labels = labels_of(frames.results)
+    labels = all_labels(frames)
     promised = [result for result in frames.results if result.claim_holds is not None]
     pairs = [(result, mismatch) for result in promised for mismatch in result.identity.mismatches]
     pairs.sort(key=lambda pair: pair[1].verdict != "BUG")
-    alarms = [(result, alarm) for result in frames.results for alarm in result.alarms]
+    alarms = [(result, alarm) for result in (*frames.results, *frames.references) for alarm in result.alarms]
     parts: list[Part] = []
     if promised:
         worst = sorted(promised, key=lambda result: (-result.identity.bugs, -result.identity.near_ties))

@@ -8,6 +8,7 @@ from reports.labels import labels_of
 from reports.method_findings import forwards_findings, throughput_findings
 from reports.model import Facts, Group, Level, Lines, SectionInfo
 from reports.text import count, visible
+from reports.uncached import sentences
 
 MOST_OF_A_STUDY = 4
 MOST_METHODS, MOST_BESIDE_STUDIES, MOST_SPEEDS = 4, 2, 3
@@ -59,18 +60,19 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
                 f"{count(ties, 'generation')} differ from draft-free at a near-tie: the claim does not hold there.",
             )
         )
-    alarms = [alarm for result in results for alarm in result.alarms]
+    every = (*results, *frames.references)
+    alarms = [alarm for result in every for alarm in result.alarms]
     alarms += [alarm for study in frames.studies for alarm in study.alarms]
     for kind, n in Counter(alarm.kind for alarm in alarms).most_common():
         lines.append(("alarm", f"{kind}: {count(n, 'time')}."))
     if frames.problems:
         lines.append(("alarm", f"{count(len(frames.problems), 'file')} under results/ could not be used."))
-    failed, missing = sum(result.n_failed for result in results), sum(result.n_missing for result in results)
+    failed, missing = sum(result.n_failed for result in every), sum(result.n_missing for result in every)
     if failed:
-        cells = sum(result.n_failed > 0 for result in results)
+        cells = sum(result.n_failed > 0 for result in every)
         lines.append(("alarm", f"{count(failed, 'prompt')} failed in {count(cells, 'cell')}; no mean counts them."))
     if missing:
-        cells = sum(result.n_missing > 0 for result in results)
+        cells = sum(result.n_missing > 0 for result in every)
         lines.append(("warning", f"{count(missing, 'prompt')} of {count(cells, 'cell')} not run yet."))
     untimed = sum(result.n_timing_failed + result.n_timing_missing for result in results)
     if untimed:
@@ -92,11 +94,13 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
         )
     elif compared:
         lines.append(("note", f"Identical to draft-free, token by token: {identical:,} of {compared:,}."))
+    lines += [("note", text) for text in sentences(results)]
     unstudied = sum(study.n_failed + study.n_missing for study in frames.studies)
     if unstudied:
         lines.append(("warning", f"{count(unstudied, 'prompt')} of the order study failed or not studied yet."))
     if not (failed or missing or untimed or unstudied):
-        lines.append(("good", f"All {count(len(results), 'cell')} are complete."))
+        with_them = f" and {count(len(frames.references), 'uncached reference')}" if frames.references else ""
+        lines.append(("good", f"All {count(len(results), 'cell')}{with_them} are complete."))
     return lines
 
 

@@ -24,7 +24,7 @@ from orchestrator.driver import run_plan
 from orchestrator.events import RunEvent
 from orchestrator.pool import Pool
 from orchestrator.pool_inline import InlinePool
-from sweeps.spec import ResourceSpec
+from sweeps.effort import ResourceSpec
 from sweeps.store import RunDir
 from tests.bench.common import report
 from tests.fake_plan import RUNNER, Watch, a_plan

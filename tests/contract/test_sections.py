@@ -9,7 +9,8 @@ from reports.model import Chart, Lines, SectionInfo, Table
 from reports.render import environment, function
 from reports.sections import SECTIONS
 from tests.pages import Page
-from tests.synthetic import HOSTILE, Faults, grid, sweep
+from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
+from tests.transfers import transfers
 from tests.unit.reports.conftest import framed
 
 ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
@@ -37,7 +38,29 @@ RUNS = {
         grid(**ONE, mark=HOSTILE[3]), prompts=4, studied=4, faults=Faults(failed=1, missing=2, hostile=True)
     ),
     "nothing studied": lambda: sweep(grid(**ONE), prompts=3, timed=0, studied=3, faults=Faults(failed=3)),
+    "approximate caches": lambda: sweep(cached(grid(**HOT), "dual", "prefix"), prompts=4, timed=0),
+    "caches with faults": lambda: sweep(
+        cached(grid(**ONE, mark=HOSTILE[3]), "dual"), prompts=6, uncached=4, faults=Faults(failed=1, missing=3, bugs=1)
+    ),
+    "caches, not measured": lambda: sweep(cached(grid(**ONE), "dual"), prompts=3, uncached=0),
+    "caches beside none": lambda: sweep(
+        (*grid(**ONE), *cached(grid(**ONE), "dual"), *(cell.uncached() for cell in cached(grid(**ONE)[:1], "dual"))),
+        prompts=2,
+        timed=0,
+    ),
     "temperatures and noise": lambda: sweep(grid(**HOT), prompts=3, timed=0),
+    "sizes": lambda: sweep(grid(targets=2, gammas=(), **ONE), prompts=4, timed=3),
+    "sizes with faults": lambda: sweep(
+        grid(targets=3, mark=HOSTILE[3], budgets=(4, 8)),
+        prompts=4,
+        faults=Faults(failed=1, bugs=1, empty=1, noisy=True),
+    ),
+    "sizes, one prompt": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=1, timed=1, repeats=1),
+    "transfers": lambda: sweep(transfers(budgets=(8,)), prompts=4, timed=0),
+    "faulty transfers": lambda: sweep(
+        transfers(mark=HOSTILE[3], **ONE), prompts=4, timed=0, faults=Faults(failed=1, bugs=1, empty_cells=5)
+    ),
+    "nothing of a transfer decoded": lambda: sweep(transfers(**ONE), prompts=4, timed=0, faults=Faults(missing=4)),
     "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
 }
 

@@ -12,10 +12,10 @@ from orchestrator.deadlines import Policy
 from orchestrator.driver import run_plan
 from orchestrator.outcome import RunOutcome
 from orchestrator.pool import PoolEvent
+from sweeps.effort import ResourceSpec
 from sweeps.origin import code_digest
 from sweeps.records import ItemResult
 from sweeps.results import load_results
-from sweeps.spec import ResourceSpec
 from sweeps.store import RunDir
 from sweeps.todo import Plan
 from tests.drive import executions

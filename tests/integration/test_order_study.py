@@ -24,7 +24,7 @@ SWEEP = """\
 name: small
 grid: {target: rand, task: tiny-arith, drafter: spot, budget: 2, temperature: [0, 1], max_new_tokens: 40}
 targets:
-  rand: {path: TARGET}
+  rand: {path: TARGET, block_length: 32}
 drafters:
   spot: {checkpoint: ORDER}
 measure: {prompts: 1, timed_prompts: 0, studied_prompts: PROMPTS, chunk: 1}

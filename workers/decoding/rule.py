@@ -87,19 +87,20 @@ def judge(logits_RV: Tensor, noise_RV: Tensor | None, open: tuple[int, ...], spe
     confidences: list[float] = draws.confidence_R.tolist()
     best = max(range(len(open)), key=confidences.__getitem__)  # max keeps the first of equals
     rows = [row for row, confidence in enumerate(confidences) if confidence > spec.limit] or [best]
-    scores_SV = draws.scores_RV[rows]  # indexed by a list: a copy
-    token_S1 = draws.token_R[rows][:, None]
-    top_S = scores_SV.gather(-1, token_S1)[:, 0].tolist()
-    second_S = scores_SV.scatter_(-1, token_S1, NO_TOKEN).max(-1).values.tolist()
-    if not all(map(math.isfinite, top_S)) or any(math.isnan(value) for value in confidences):
+    span = slice(rows[0], rows[-1] + 1)  # a view: to pick rows by an index makes the host wait for the device
+    scores_SV, token_S1 = draws.scores_RV[span], draws.token_R[span, None]
+    others_SV = scores_SV.scatter(-1, token_S1, NO_TOKEN)
+    read_3S = torch.stack((token_S1[:, 0].to(torch.float64), scores_SV.gather(-1, token_S1)[:, 0], others_SV.amax(-1)))
+    read = list(zip(*read_3S.tolist(), strict=True))  # one read of the device: each makes the host wait
+    drawn = [read[row - rows[0]] for row in rows]
+    if not all(math.isfinite(top) for _, top, _ in drawn) or any(math.isnan(value) for value in confidences):
         what = f"NaN, infinite or without a candidate (temperature {spec.temperature})"
         raise ValueError(f"target: logits are {what}, so the next commit is undefined")
-    margin = min(position_margin(confidences, rows, spec.limit), *map(gap, top_S, second_S))
+    margin = min(position_margin(confidences, rows, spec.limit), *(gap(top, second) for _, top, second in drawn))
     if noise_RV is not None and spec.confidence == "sampled":
         bar = min(confidences[rows[0]], spec.limit)
         margin = min(margin, other_draws(draws, logits_RV / spec.temperature, rows, bar))
-    tokens: list[int] = token_S1[:, 0].tolist()
-    step = tuple(Commit(open[row], token) for row, token in zip(rows, tokens, strict=True))
+    step = tuple(Commit(open[row], int(token)) for row, (token, _, _) in zip(rows, drawn, strict=True))
     return Verdict(step=step, margin=margin, open=open, logits_RV=logits_RV, draws=draws)
 
 
@@ -129,7 +130,8 @@ def other_draws(draws: Draws, tempered_RV: Tensor, rows: list[int], bar: float) 
     lost_RV = draws.scores_RV.gather(-1, token_R1) - draws.scores_RV
     distance_RV = torch.maximum(lost_RV, behind_RV.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf))
     distance_RV = distance_RV.scatter(-1, token_R1, math.inf)
-    distance_RV[rows] = math.inf
+    for row in rows:
+        distance_RV[row] = math.inf
     return float(distance_RV.min())
 
 

@@ -11,12 +11,10 @@ module imports no torch.
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from sweeps.made_on import MadeOn
 from sweeps.spec import MAX_BLOCK, MAX_BUDGET, CommitRule
-from workers.models.named import MadeOn, find_artifact
+from workers.models.named import find_artifact
 from workers.models.sealed import read_sealed, require, write_sealed
 
 FORMAT = "spot-draft-graph"
@@ -166,18 +164,8 @@ def read_draft_graph(folder: Path) -> DraftGraph:
 
 
 def write_draft_graph(folder: Path, graph: DraftGraph) -> str:
-    """Write a graph with its digest, at once or not at all; returns the digest. Equal graphs give equal bytes.
-
-    What is None is left out: files of the standard rule are as they were before there was another.
-    """
-    return write_sealed(folder / GRAPH_FILE, stated(msgspec.to_builtins(graph)))
-
-
-def stated(raw: Any) -> Any:
-    """Plain values without the fields that are None."""
-    if isinstance(raw, dict):
-        return {name: stated(value) for name, value in raw.items() if value is not None}
-    return [stated(value) for value in raw] if isinstance(raw, list | tuple) else raw
+    """Write a graph with its digest, at once or not at all; returns the digest. Equal graphs give equal bytes."""
+    return write_sealed(folder / GRAPH_FILE, graph)
 
 
 def inspect(checkpoint: str) -> DraftGraphFacts:

@@ -8,14 +8,14 @@ decide what they compute.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from sweeps.cell import canonical_json
-from sweeps.spec import MAX_BLOCK, check
-from workers.models.named import MadeOn, find_artifact
+from sweeps.checks import check
+from sweeps.made_on import MadeOn
+from sweeps.spec import MAX_BLOCK
+from workers.models.named import find_artifact
 from workers.models.order_shapes import TOP_K, weight_shapes
+from workers.models.plain import parsed, plain
 from workers.models.sealed import read_versioned
 from workers.targets.files import check_weights, stored_tensors
 
@@ -95,7 +95,7 @@ def read_config(path: Path) -> OrderConfig:
 
 def digest_of(config: OrderConfig, weights: bytes) -> str:
     """sha256 (hex) over the settings (without the digest itself) and the weight file's bytes."""
-    settings = {name: value for name, value in msgspec.to_builtins(config).items() if name != "digest"}
+    settings = {name: value for name, value in plain(config).items() if name != "digest"}
     return hashlib.sha256(canonical_json(settings).encode() + b"\0" + weights).hexdigest()
 
 
@@ -121,16 +121,21 @@ def inspect_order_model(path: str | Path) -> OrderModelFacts:
         digest=digest,
         block_length=config.block_length,
         parameters_bytes=len(weights),
-        made_on=trained_on(path),
+        made_on=trained_on(path, digest),
     )
 
 
-def trained_on(path: Path) -> tuple[MadeOn, ...]:
-    """The targets that a checkpoint's card says it was trained on; none where there is no card that can be read."""
+def trained_on(path: Path, digest: str) -> tuple[MadeOn, ...]:
+    """The targets that a checkpoint's card says it was trained on; none without a card that can be read and is its own.
+
+    A card names the digest of the weights and settings that it tells of: one of another model says nothing of these.
+    """
     try:
-        raw = msgspec.json.decode((path / CARD_FILE).read_bytes(), type=dict[str, Any])
+        raw = parsed((path / CARD_FILE).read_bytes())
+        if raw["digest"] != digest:
+            return ()
         learnt = [one for one in raw["sources"] if isinstance(one, dict) and one["role"] == "trained on"]
         made = [MadeOn(target=str(one["target"]), digest=str(one["target_digest"])) for one in learnt or [raw]]
-    except (msgspec.MsgspecError, OSError, KeyError, TypeError, RecursionError):
+    except (ValueError, OSError, KeyError, TypeError):
         return ()
     return tuple(dict.fromkeys(made))

@@ -1,15 +1,12 @@
 """From what a drafter's `checkpoint` says to the directory it means: a path, or a name below the zoo's drafters."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from sweeps.paths import cut, expanded
 from sweeps.tables import nearest
 from workers.catalog import ZOO
+from workers.models.plain import parsed
 
 KINDS = {"config.json": "an order model", "graph.json": "a draft graph"}  # by the file that tells them
 INSIDE = ("model", "graph")  # where the training commands write them
@@ -17,15 +14,6 @@ INSIDE = ("model", "graph")  # where the training commands write them
 
 class AbsentError(ValueError):
     """A path at which there is nothing, of something that may still be made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeOn:
-    """A target that something was made with: its name, the digest of its weights, its dtype ("": not known)."""
-
-    target: str
-    digest: str
-    dtype: str = ""
 
 
 def find_artifact(checkpoint: str, *, noun: str, file: str) -> Path:
@@ -80,8 +68,8 @@ def kind_of(path: Path) -> str:
     if (path / "graph.json").is_file():
         return KINDS["graph.json"]
     try:
-        config = msgspec.json.decode((path / "config.json").read_bytes(), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError):
+        config = parsed((path / "config.json").read_bytes())
+    except (ValueError, OSError):
         return ""
     if config.get("format") == "spot-order-model":
         return KINDS["config.json"]

@@ -10,12 +10,12 @@ Shapes: B virtual states, A positions looked at (those masked in the stale state
 path columns, X any leading shape.
 """
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -25,6 +25,7 @@ from torch.nn import functional
 from workers.models.facts import CONFIG_FILE, WEIGHTS_FILE, OrderConfig, digest_of, inspect_order_model, read_config
 from workers.models.features import POSITION
 from workers.models.order_shapes import STALE_FEATURES, column_sizes
+from workers.models.plain import plain
 
 
 class EncoderLayer(nn.Module):
@@ -117,7 +118,7 @@ def save_order_model(model: OrderModel, path: Path) -> str:
     settings = replace(model.config, digest="")
     config = replace(settings, digest=digest_of(settings, weights))
     (path / WEIGHTS_FILE).write_bytes(weights)
-    (path / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n")
+    (path / CONFIG_FILE).write_bytes(json.dumps(plain(config), indent=2).encode() + b"\n")
     return config.digest
 
 

@@ -4,14 +4,14 @@ Artifacts that people copy about are read through here: what is foreign, of anot
 One field a line, and one item of a list a line: a changed artifact shows as a readable difference. Imports no torch.
 """
 
+import json
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from sweeps.cell import digest_of
 from sweeps.paths import cut
 from sweeps.store import atomic_write
+from workers.models.plain import built, parsed, plain
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def read_sealed(file: Path, cls: type[T], *, what: str, format: str, version: in
 
 def write_sealed(file: Path, value: Any) -> str:
     """Write a dataclass with its digest, wholly or not at all; returns the digest. Equal values give equal bytes."""
-    raw: dict[str, Any] = msgspec.to_builtins(value)
+    raw: dict[str, Any] = plain(value)
     raw["digest"] = content_digest(raw)
     fields = ",\n".join(f'  "{name}": {_text(field)}' for name, field in raw.items())
     atomic_write(file, f"{{\n{fields}\n}}\n".encode())
@@ -59,8 +59,8 @@ def _read(file: Path, what: str, format: str, version: int, again: str) -> dict[
     """The fields of a file that says it is of this format and version."""
     require(file.is_file(), f"{what}: {file.name} is missing")
     try:
-        raw = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raw = parsed(file.read_bytes())
+    except ValueError as error:
         raise ValueError(f"{what}: {file.name} is not a JSON object ({error})") from None
     named, found = raw.get("format"), raw.get("version")
     require(named == format, f"{what}: format is {cut(repr(named))}: allowed is {format!r}")
@@ -70,12 +70,16 @@ def _read(file: Path, what: str, format: str, version: int, again: str) -> dict[
 
 def _converted(raw: dict[str, Any], cls: type[T], file: Path, what: str) -> T:
     try:
-        return msgspec.convert(raw, type=cls, strict=True)
-    except (msgspec.ValidationError, RecursionError) as error:
+        return built(raw, cls)
+    except ValueError as error:
         raise ValueError(f"{what}: {file.name}: {cut(str(error), 200)}") from None
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple) and value:
-        return "[\n    " + ",\n    ".join(msgspec.json.encode(item).decode() for item in value) + "\n  ]"
-    return msgspec.json.encode(value).decode()
+        return "[\n    " + ",\n    ".join(map(_line, value)) + "\n  ]"
+    return _line(value)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -6,11 +6,13 @@ trajectory is what will happen; where a run leaves it all the same (rounding at 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tally import Generation
-from workers.replay.trace import Trace
+
+if TYPE_CHECKING:  # the file format needs more libraries than decoding does
+    from workers.replay.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Future:
         return cls.grouped((block * block_length, Commit(position, token)) for block, position, token in placed)
 
     @classmethod
-    def of_trace(cls, trace: Trace) -> Self:
+    def of_trace(cls, trace: "Trace") -> Self:
         """The future that a recorded trajectory holds."""
         return cls.grouped(zip((step.start for step in trace.steps), trace.commits, strict=True))
 

@@ -30,10 +30,11 @@ def load_body(
         body = Body(config.shape)
     places = {weight.name: weight for weight in config.weights}
     wide = torch.promote_types(dtype, torch.float32)
-    kept_wide = {weight.into for weight in config.weights if weight.wide}
+    kept_wide = {into for weight in config.weights if weight.wide for into in (weight.into, *weight.more)}
+    sizes = dict(config.shape.weights())
     state = {
         name: torch.empty(size, dtype=wide if name in kept_wide else dtype, device=device)
-        for name, size in config.shape.weights()
+        for name, size in sizes.items()
     }
     unused = {}
     for file in weight_files(folder):
@@ -41,8 +42,10 @@ def load_body(
             for key in stored.keys():  # noqa: SIM118  (not a mapping)
                 if key in places:
                     place = places.pop(key)
-                    part = state[place.into].narrow(place.axis, place.start, place.shape[place.axis])
-                    part.copy_(stored.get_tensor(key))
+                    tensor = stored.get_tensor(key)
+                    for into, start, begin, length in place.pieces(sizes):
+                        part = state[into].narrow(place.axis, start, length)
+                        part.copy_(tensor.narrow(place.axis, begin, length))
                 else:
                     unused[key] = stored.get_tensor(key)
     assert not places, "check_weights lets no checkpoint with missing tensors through"

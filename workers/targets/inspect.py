@@ -37,10 +37,7 @@ def inspect_checkpoint(path_or_hub_id: str | Path, *, revision: str | None = Non
 
 def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
     """Facts and config of a checkpoint folder, by the reader of its family."""
-    architecture = architecture_of(folder)
-    config: CheckpointConfig = resolve(FAMILIES[architecture].read)(folder)
-    expected = {weight.name: weight.shape for weight in config.weights}
-    check_weights(stored_tensors(folder), expected, tied_head=config.head if config.shape.tied else "")
+    architecture, config = architecture_of(folder), checked_config(folder)
     facts = CheckpointFacts(
         architecture=architecture,
         weight_digest=weight_digest(folder),
@@ -52,6 +49,20 @@ def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
         chat="template" if chat_template(folder) else "raw",
     )
     return facts, config
+
+
+def checked_config(folder: Path) -> CheckpointConfig:
+    """The config of a checkpoint folder whose weight files hold exactly what it asks for, by their headers."""
+    config = config_of(folder)
+    expected = {weight.name: weight.shape for weight in config.weights}
+    check_weights(stored_tensors(folder), expected, tied_head=config.head if config.shape.tied else "")
+    return config
+
+
+def config_of(folder: Path) -> CheckpointConfig:
+    """The config of a checkpoint folder, by the reader of its family; the weights are not looked at."""
+    config: CheckpointConfig = resolve(FAMILIES[architecture_of(folder)].read)(folder)
+    return config
 
 
 def architecture_of(folder: Path) -> str:

@@ -14,6 +14,7 @@ from torch import Tensor
 from workers.targets.base import TargetTraits
 from workers.targets.caches import PrefixCache
 from workers.targets.layers import Body, dense_attention
+from workers.targets.memory import HEAD_CHUNK
 from workers.targets.text import ChatText
 
 
@@ -49,7 +50,8 @@ class LoadedTarget:
     def logits(self, hidden_XH: Tensor) -> Tensor:
         """Logits `logits_XV` in float32 or wider; the mask id and ids the tokenizer lacks are -inf.
 
-        Products of half-precision weights are summed and kept in float32, since rounded logits tie.
+        Products of half-precision weights are summed and kept in float32, since rounded logits tie. A CPU widens such
+        a head part by part: the whole of it in float32 would be a second copy of the largest weight.
         """
         dtype = self._head_VH.dtype
         if dtype in (torch.float32, torch.float64):
@@ -58,8 +60,11 @@ class LoadedTarget:
             flat_TV = torch.mm(hidden_XH.flatten(0, -2), self._head_VH.T, out_dtype=torch.float32)
             logits_XV = flat_TV.view(*hidden_XH.shape[:-1], -1)
         else:
-            logits_XV = F.linear(hidden_XH.float(), self._head_VH.float())
-        return logits_XV.index_fill(-1, self._never, -torch.inf)
+            wide_XH, parts = hidden_XH.float(), torch.split(self._head_VH, HEAD_CHUNK)
+            logits_XV = hidden_XH.new_empty((*hidden_XH.shape[:-1], len(self._head_VH)), dtype=torch.float32)
+            for part_XV, part_VH in zip(torch.split(logits_XV, HEAD_CHUNK, dim=-1), parts, strict=True):
+                part_XV.copy_(F.linear(wide_XH, part_VH.float()))
+        return logits_XV.index_fill_(-1, self._never, -torch.inf)
 
     def encode(self, prompt: str) -> list[int]:
         """Token ids of a user prompt in the target's chat template (exactly one beginning-of-sequence id)."""

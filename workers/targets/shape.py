@@ -4,7 +4,7 @@ One body serves every family: the options say where families differ. Weights hav
 checkpoints name or cut them otherwise says so with `Weight`s.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -115,7 +115,8 @@ class BodyShape:
 class Weight:
     """A tensor of a published checkpoint and the part of one of the body's weights that it is.
 
-    It fills `into` along `axis` from `start` on; `wide` weights are kept in float32 or wider.
+    It fills `into` along `axis` from `start` on; `wide` weights are kept in float32 or wider. A tensor that holds whole
+    weights one behind the other along `axis` fills `into` and then those of `more`.
     """
 
     name: str
@@ -124,6 +125,21 @@ class Weight:
     axis: int = 0
     start: int = 0
     wide: bool = False
+    more: tuple[str, ...] = ()
+
+    def pieces(self, sizes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, int, int, int]]:
+        """Where the tensor goes, along `axis`: weight, start in it, start in the tensor, length. `sizes` are the
+        shapes of the body's weights.
+        """
+        if not self.more:
+            yield self.into, self.start, 0, self.shape[self.axis]
+            return
+        begin = 0
+        for into in (self.into, *self.more):
+            length = sizes[into][self.axis]
+            yield into, 0, begin, length
+            begin += length
+        assert begin == self.shape[self.axis], f"{self.name} holds {self.shape[self.axis]}, its weights {begin}"
 
 
 def same_names(shape: BodyShape) -> Iterable[Weight]:

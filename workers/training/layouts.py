@@ -150,6 +150,7 @@ def published(weights: Iterable[Weight], state: Mapping[str, Tensor]) -> dict[st
     """The published tensors of a body's state, in bfloat16 (wide ones as they are)."""
     tensors = {}
     for weight in weights:
+        assert not weight.more, f"{weight.name}: a tensor of several weights is read, not written"
         part = state[weight.into.removeprefix("model.")].narrow(weight.axis, weight.start, weight.shape[weight.axis])
         tensors[weight.name] = (part if weight.wide else part.bfloat16()).contiguous()
     return tensors

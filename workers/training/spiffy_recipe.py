@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from sweeps.spec import MAX_BUDGET, check
+from sweeps.checks import check
+from sweeps.spec import MAX_BUDGET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,12 @@ class TargetRecipe:
     """How to train one target of an architecture `family`, with a tokenizer that cuts `words` in its own way.
 
     Three phases: `warm_start` autoregressive steps, `steps` of block diffusion, and for whole-sequence families
-    `whole_steps` on canvases with room for `new_tokens`, of which a share `behind` of the masks behind the open block
-    is learned. Learning rates rise over `rise` steps in each, stay, and fall linearly to zero over the last `decay`
-    share of the last phase. `copies` noisy copies share one clean copy of each example (canvases: `whole_batch` alone).
-    `full_mask` is the share of blocks that are masked completely; the others draw their mask rate uniformly.
-    `balance_rate` moves the bias of `experts` that work too often or too seldom.
+    `whole_rounds` times `whole_steps` on canvases with room for `new_tokens`, of which a share `behind` of the masks
+    behind the open block is learned. Learning rates rise over `rise` steps in each, stay, and fall linearly to zero
+    over the last `decay` share of the last phase (of each of its rounds: warm restarts). `copies` noisy copies share
+    one clean copy of each example (canvases: `whole_batch` alone). `full_mask` is the share of blocks that are masked
+    completely; the others draw their mask rate uniformly. `balance_rate` moves the bias of `experts` that work too
+    often or too seldom.
     """
 
     name: str
@@ -53,6 +54,7 @@ class TargetRecipe:
     family: str = "sdar"
     words: str = "space before"
     whole_steps: int = 0
+    whole_rounds: int = 1
     whole_batch: int = 0
     new_tokens: int = 128
     behind: float = 0.0
@@ -67,7 +69,7 @@ class TargetRecipe:
             raise ValueError(f"whole_steps, whole_batch: {self.family} needs {'some' if whole else 'none'}")
         if (self.experts is not None) != (self.family == "llada2"):
             raise ValueError(f"experts: {self.family} has {'none' if self.experts else 'some'}")
-        for field in ("block_length", "examples_per_task", "batch", "copies", "steps", "rise"):
+        for field in ("block_length", "examples_per_task", "batch", "copies", "steps", "rise", "whole_rounds"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field}: {getattr(self, field)} is not positive")
         if self.warm_start < 0:
@@ -96,8 +98,9 @@ class TargetRecipe:
 
     @property
     def phases(self) -> tuple[tuple[str, int], ...]:
-        """Name and steps of the phases."""
-        return ("warm", self.warm_start), ("diffusion", self.steps), ("whole", self.whole_steps)
+        """Name and steps of the phases; one of several rounds is named once a round."""
+        whole = ("whole", self.whole_steps)
+        return ("warm", self.warm_start), ("diffusion", self.steps), *[whole] * self.whole_rounds
 
 
 TINY_SDAR = TargetRecipe(
@@ -143,23 +146,15 @@ TINY_LLADA = replace(
     name="tiny-llada",
     seed=3,
     family="llada",
-    words="space before, mark behind",
+    words="blank before",
     kv_heads=4,
     warm_start=400,
-    steps=400,
-    whole_steps=600,
+    steps=600,
+    whole_steps=800,
     whole_batch=64,
-    behind=0.25,
+    behind=0.1,
 )
 
-TINY_DREAM = replace(  # more of the second phase: the first one never asks masks
-    TINY_LLADA,
-    name="tiny-dream",
-    seed=4,
-    family="dream",
-    words="mark and space behind",
-    kv_heads=2,
-    steps=600,
-)
+TINY_DREAM = replace(TINY_LLADA, name="tiny-dream", seed=4, family="dream", words="blank behind", kv_heads=2)
 
 RECIPES = {recipe.name: recipe for recipe in (TINY_SDAR, TINY_SDAR_S, TINY_LLADA2, TINY_LLADA, TINY_DREAM)}

@@ -2,8 +2,9 @@
 
 Digits stay single tokens (with or without the space before them), so that every two-digit number is two tokens. Words
 are split off before merging, and merging goes on until each word of the examples is one token: phrasings of equal
-length in words are of equal length in tokens. What a word takes along (the space before or behind it, a mark such
-as a comma) differs from model to model, and so do their vocabularies; with marks, phrasings differ in length by a few.
+length in words are of equal length in tokens. What a word takes along (the space before or behind it, or all blanks,
+line breaks and indentation too) differs from model to model, and so do their vocabularies. Marks stay on their own:
+where words took them along, phrasings differed in length, and positions filled early did not fit what came after.
 """
 
 from collections.abc import Iterable
@@ -17,8 +18,8 @@ SPECIALS = (BEGIN, END, MASK, USER, ASSISTANT)
 WORDS = {
     "space before": r" ?\p{L}+| ?\d| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+",
     "space behind": r"\p{L}+ ?|\d ?|[^\s\p{L}\d]+ ?|\s+",
-    "space before, mark behind": r" ?\p{L}+[.,:;?!]?| ?\d[.,:;?!]?| ?[^\s\p{L}\d]+|\s+(?!\S)|\s+",
-    "mark and space behind": r"\n\s*|\p{L}+[.,:;?!]* ?|\d[.,:;?!]* ?|[^\s\p{L}\d]+ ?|\s+",
+    "blank before": r"\s*\p{L}+|\s*\d|\s*[^\s\p{L}\d]+|\s+",
+    "blank behind": r"\p{L}+\s*|\d\s*|[^\s\p{L}\d]+\s*|\s+",
 }
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}"

@@ -17,6 +17,7 @@ grid:
   drafter: [ssd, spot, floor]
   budget: [2, 4]
   max_new_tokens: 8
+  block_length: 32
 targets:
   rand: {path: TARGET}
 drafters:

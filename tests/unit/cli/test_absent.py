@@ -70,7 +70,7 @@ def test_what_is_printed_for_the_papers_setting_is_one_line_a_thing(spot: Spot, 
     assert order.startswith("drafters spot, spot-unmerged, spot-cost, spot-verified")
     name, options = parsed(order)
     assert (name, options["targets"], options["dtype"]) == ("train order", ("sdar-8b-b32",), "bfloat16")
-    assert (options["max_new_tokens"], options["block_length"]) == (256, 32)
+    assert (options["max_new_tokens"], options["block_length"], options["gpus"]) == (256, 32, 1.0)
     assert options["tasks"] == ("jsonl:TRAIN.jsonl",)  # none of its tasks has prompts to train on
     assert "TRAIN.jsonl: rows of question and answer to learn from, none of which the sweep judges" in order
     checkpoint = options["out"] / "model"
@@ -84,6 +84,19 @@ def test_what_is_printed_for_the_papers_setting_is_one_line_a_thing(spot: Spot, 
     assert "tiny-sdar-cpu was read and belongs to another target: target tiny-sdar, here sdar-8b-b32" in cost
     plan = spot("plan", "beyond", "--with", "sdar-8b")
     assert f"not here yet: {order}" in plan.out
+
+
+def test_commands_take_the_kind_of_cache_where_it_is_not_the_default(spot: Spot, sweep: Path) -> None:
+    sweep.write_text(
+        "grid: {target: NAME, task: tiny-arith, drafter: [spot, spiffy, costly], max_new_tokens: 64}\n"
+        "targets: {prefixed: {path: llada-8b, cache: prefix}}\n"
+        "drafters: {costly: {kind: spot, cost: tiny-sdar-cpu}}\n"
+    )
+    for name, cache in (("llada-8b", ""), ("prefixed", "prefix"), ("sdar-8b-b32", "")):
+        found = [parsed(line) for line in lines(spot, sweep, f"grid.target={name}")[1:]]
+        assert {command for command, _ in found} == {"train order", "train spiffy", "measure cost"}
+        assert {options["cache"] for _, options in found} == {cache}
+        assert {options.get("gpus", 0.0) for _, options in found} == {0.0}
 
 
 def test_a_curve_of_another_target_was_read_and_one_of_this_target_is_taken(spot: Spot, sweep: Path) -> None:

@@ -111,6 +111,24 @@ def test_decode_takes_a_kind_of_cache(spot: Spot, llada: Path) -> None:
         assert ended.code == 0, ended.err
         texts[cache] = json.loads(ended.out)["text"]
     assert texts["none"] != texts["dual"]
-    refused = spot("decode", "--target", llada, "--cache", "exact", "the word")
+    refused = spot("decode", "--target", llada, "--cache", "exact", "--block-length", 8, "the word")
     assert refused.code == 2
     assert "cache is 'exact': allowed for this architecture is dual | prefix | none" in refused.err
+
+
+def test_trajectories_are_recorded_with_the_cache_that_is_asked_for(spot: Spot, llada: Path, tmp_path: Path) -> None:
+    def calibrate(out: str, *more: object) -> Any:
+        asked = ("--target", llada, "--task", "tiny-arith", "--block-length", 8, "--max-new-tokens", 8, "--prompts", 2)
+        return spot("train", "spiffy", *asked, "--temperature", 0, "--pool", "inline", "--out", tmp_path / out, *more)
+
+    assert calibrate("own").code == calibrate("prefix", "--cache", "prefix").code == 0
+    assert {path.name for path in (tmp_path / "own" / "traces").iterdir()}.isdisjoint(
+        path.name for path in (tmp_path / "prefix" / "traces").iterdir()
+    )
+    ended = calibrate("own", "--cache", "none")
+    assert ended.code == 2
+    assert "it was made with no --cache (here --cache none)" in ended.err
+    ended = calibrate("other", "--cache", "dul")
+    assert ended.code == 2
+    assert "cache is 'dul': allowed for this architecture is dual | prefix | none" in ended.err
+    assert not (tmp_path / "other").exists()

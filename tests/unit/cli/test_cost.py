@@ -42,7 +42,18 @@ def dear(models: Path, cost: object) -> str:
 
 def test_a_measured_curve_is_one_that_a_sweep_can_use(spot: Spot, sweep: Path, models: Path, tmp_path: Path) -> None:
     out = tmp_path / "costs" / "mine.json"
-    measure = ("measure", "cost", "--target", models / "target", "--checkpoint", models / "order", "--out", out)
+    measure = (
+        "measure",
+        "cost",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--checkpoint",
+        models / "order",
+        "--out",
+        out,
+    )
     ended = spot(*measure, *MEASURE)
     assert ended.code == 0, ended.err
     made = read_cost_curve(out)
@@ -172,7 +183,18 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     spot: Spot, models: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     out = tmp_path / "curve.json"
-    measure = ("measure", "cost", "--target", models / "target", "--checkpoint", models / "order", "--out", out)
+    measure = (
+        "measure",
+        "cost",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--checkpoint",
+        models / "order",
+        "--out",
+        out,
+    )
     ended = spot(*measure, *options)
     assert ended.code == 2
     assert message in ended.err

@@ -135,11 +135,19 @@ def test_an_order_model_of_another_target_is_noted_where_its_card_says_so(spot: 
         {"role": "trained on", "target": "third", "target_digest": "cd" * 32},
         {"role": "out of domain", "target": "tiny-sdar", "target_digest": "ef" * 32},
     ]
-    (folder / "card.json").write_text(json.dumps({"sources": sources}))
+    own = json.loads((folder / "card.json").read_text())["digest"]
+    (folder / "card.json").write_text(json.dumps({"digest": own, "sources": sources}))
     note = "drafter mine on tiny-sdar: its order model was made on other, third"
     assert planned(spot, tiny, override)["notes"] == [note]
-    for foreign in ("{", "[]", "{}", '{"sources": 5}', '{"sources": [{"role": "trained on"}]}'):
-        (folder / "card.json").write_text(foreign)
+    for foreign in (
+        "{",
+        "[]",
+        "{}",
+        '{"digest": "DIGEST", "sources": 5}',
+        '{"digest": "DIGEST", "sources": [{"role": "trained on"}]}',
+        json.dumps({"digest": "f" * 64, "sources": sources}),
+    ):
+        (folder / "card.json").write_text(foreign.replace("DIGEST", own))
         assert planned(spot, tiny, override)["notes"] == []
     (folder / "card.json").unlink()
     assert planned(spot, tiny, override)["notes"] == []

@@ -13,22 +13,35 @@ FEW = ("grid.drafter=[ssd,oracle_position,oracle_token,oracle_joint]", "grid.bud
 
 
 def test_decode_tells_the_oracle_the_future_first_and_says_so(spot: Spot, models: Path) -> None:
-    command = ["decode", "--target", models / "target", "--drafter", "oracle_joint", "--budget", 3]
+    command = [
+        "decode",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--drafter",
+        "oracle_joint",
+        "--budget",
+        3,
+    ]
     command += ["--max-new-tokens", 40, "--temperature", 1, "the word"]  # behind 5 prompt tokens: blocks of 27 and 13
     row = json.loads(spot(*command, "--json").out)
     assert row["bound"] is True
     assert row["counters"]["nfe"] == 1 + 7 + 1 + 3  # 26 / 4 and 12 / 4, rounded up
-    free = json.loads(spot(*command[:4], "none", *command[7:], "--json").out)
+    free = json.loads(spot(*command[:6], "none", *command[9:], "--json").out)
     assert free["bound"] is False
     assert (row["output_ids"], row["order"]) == (free["output_ids"], free["order"])
     shown = spot(*command)
     assert shown.code == 0
     assert "a bound, no method" in shown.out
-    assert "a bound" not in spot("decode", "--target", models / "target", "--drafter", "ssd", "the word").out
+    assert (
+        "a bound"
+        not in spot("decode", "--target", models / "target", "--block-length", 32, "--drafter", "ssd", "the word").out
+    )
 
 
 def test_independent_noise_is_refused_with_the_reason(spot: Spot, models: Path) -> None:
-    command = ["decode", "--target", models / "target", "--drafter", "oracle_token", "x"]
+    command = ["decode", "--target", models / "target", "--block-length", 32, "--drafter", "oracle_token", "x"]
     ended = spot(*command, "--temperature", 1, "--noise", "independent")
     assert (ended.code, ended.out) == (2, "")
     assert "knows one future: with independent noise the target draws another" in ended.err

@@ -31,3 +31,14 @@ def test_the_quick_sweep_asks_what_it_promises() -> None:
     assert (grid.target, grid.task) == (("tiny-sdar",), ("tiny-arith", "tiny-code"))
     assert grid.drafter == ("none", "ssd", "spot", "spot-gamma")
     assert (grid.budget, grid.temperature) == ((4, 8, 20), (0.0, 1.0))
+
+
+def test_the_size_study_takes_the_papers_sizes() -> None:
+    overrides = ("grid.target=[sdar-1.7b-b32,sdar-8b-b32]",)
+    spec = load_sweep(packaged()["sizes"], overrides, built_in_tables())
+    assert [(target.name, target.dtype) for target in spec.targets] == [
+        ("sdar-1.7b-b32", "bfloat16"),
+        ("sdar-8b-b32", "bfloat16"),
+    ]
+    assert spec.measure.timed_prompts >= 3  # below that no timing passes its gates
+    assert spec.measure.repeats >= 3

@@ -11,9 +11,18 @@ from sweeps.load import packaged, settings_there_are
 
 Spot = Callable[..., Any]
 
+OF_ONE_SWEEP = ("transfer-8b",)  # settings that also say which drafters: they are tested with their sweep
 ABSENT = {
     "grid.target=nobody/nothing": "not in the local hub cache: fetch it first (hf download nobody/nothing)",
     "grid.task=jsonl:nowhere.jsonl": "task jsonl:nowhere.jsonl: no file",
+}
+
+
+LAID_OVER_SDAR_8B = {
+    "sdar-1.7b": "sdar-1.7b-b32",
+    "llada2-mini": "llada2-mini",
+    "llada-8b": "llada-8b",
+    "dream-7b": "dream-7b",
 }
 
 
@@ -118,7 +127,43 @@ def test_beyond_repairs_bfloat16_apart_and_another_target_gets_every_drafter(spo
     assert dtypes == {"tiny-sdar": "float32", "tiny-sdar-bf16": "bfloat16"}
 
 
-@pytest.mark.parametrize("settings", settings_there_are())
+@pytest.mark.parametrize("name", LAID_OVER_SDAR_8B)
+def test_the_papers_setting_on_another_target_differs_by_the_target_alone(spot: Spot, name: str) -> None:
+    base, plan = (planned(spot, "quick", "--with", settings) for settings in ("sdar-8b", name))
+    assert plan["spec"]["name"] == f"quick-{name}"
+    (target,) = plan["spec"]["targets"]
+    assert target["name"] == LAID_OVER_SDAR_8B[name]
+    assert (target["dtype"], target["block_length"]) == ("bfloat16", 32)
+    own = {"name", "targets", "grid"}
+    assert {key: value for key, value in plan["spec"].items() if key not in own} == {
+        key: value for key, value in base["spec"].items() if key not in own
+    }
+    assert plan["spec"]["grid"] | {"target": ["sdar-8b-b32"]} == base["spec"]["grid"]
+
+
+def test_settings_laid_over_others_are_read_once_and_come_behind_them(spot: Spot, sweep: Path) -> None:
+    folder = sweep.parent
+    (folder / "base.yaml").write_text("grid: {budget: 9, max_new_tokens: 16}\nmeasure: {prompts: 3}\n")
+    (folder / "over.yaml").write_text("with: base.yaml\ngrid: {budget: 5}\n")
+    plan = planned(spot, sweep, "--with", "over.yaml")
+    grid = plan["spec"]["grid"]
+    assert (plan["spec"]["name"], grid["budget"], grid["max_new_tokens"]) == ("small-over", [5], [16])
+    (folder / "base.yaml").write_text("with: over.yaml\ngrid: {budget: 7, max_new_tokens: 24}\n")  # a circle ends
+    grid = planned(spot, sweep, "--with", "over.yaml")["spec"]["grid"]
+    assert (grid["budget"], grid["max_new_tokens"]) == ([5], [24])
+    (folder / "base.yaml").write_text("grid: {budget: 0}\n")
+    (folder / "over.yaml").write_text("with: base.yaml\nmeasure: {prompts: 2}\n")
+    assert "base.yaml:1: grid.budget is 0" in spot("plan", sweep, "--with", "over.yaml").err
+    for text, says in (("with: [a]\n", "over.yaml:1: with is ['a']: allowed"), ("with: sdar-9b\n", "mean sdar-8b?")):
+        (folder / "over.yaml").write_text(text)
+        ended = spot("plan", sweep, "--with", "over.yaml")
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert says in ended.err
+
+
+@pytest.mark.parametrize(
+    "settings", [name for name in settings_there_are() if name not in {*OF_ONE_SWEEP, *LAID_OVER_SDAR_8B}]
+)
 @pytest.mark.parametrize("name", packaged())
 def test_packaged_settings_fit_every_packaged_sweep(spot: Spot, name: str, settings: str) -> None:
     plain, plan = planned(spot, name), planned(spot, name, "--with", settings)

@@ -39,7 +39,18 @@ def spiffy(sweep: Path, graph: Path) -> Path:
 
 def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, models: Path, tmp_path: Path) -> None:
     out = tmp_path / "spiffy"
-    command = ["train", "spiffy", "--target", models / "target", "--task", "tiny-arith", "--out", out]
+    command = [
+        "train",
+        "spiffy",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--task",
+        "tiny-arith",
+        "--out",
+        out,
+    ]
     ended = spot(*command, *FEW, "--budget-max", 6)
     assert ended.code == 0, ended.err
     graph = read_draft_graph(out / "graph")
@@ -58,7 +69,17 @@ def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, m
     assert f"{made}: choose another --out, or delete {out} to start again" in other.err
     assert (out / "graph" / "graph.json").read_bytes() == before
 
-    decode = ["decode", "--target", models / "target", "--drafter", "spiffy", "--checkpoint", out / "graph"]
+    decode = [
+        "decode",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--drafter",
+        "spiffy",
+        "--checkpoint",
+        out / "graph",
+    ]
     ended = spot(*decode, "--budget", 4, "--max-new-tokens", 40, "--json", "the word")
     assert ended.code == 0, ended.err
     counters = json.loads(ended.out)["counters"]
@@ -115,7 +136,19 @@ def test_more_prompts_than_a_task_has_are_refused(spot: Spot, models: Path, tmp_
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps({"question": f"{n}?", "answer": "1"}) + "\n" for n in range(3)))
     out, few = tmp_path / "spiffy", [*FEW, "--prompts", 4]
-    ended = spot("train", "spiffy", "--target", models / "target", "--task", f"jsonl:{file}", "--out", out, *few)
+    ended = spot(
+        "train",
+        "spiffy",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--task",
+        f"jsonl:{file}",
+        "--out",
+        out,
+        *few,
+    )
     assert (ended.code, out.exists()) == (2, False)
     assert "prompts is 4: allowed is a whole number up to the 3 of jsonl:" in ended.err
 
@@ -126,7 +159,19 @@ def test_a_file_where_a_directory_must_be_is_left_alone(spot: Spot, models: Path
     file = out / inside if inside else out
     file.parent.mkdir(exist_ok=True)
     file.write_text("mine")
-    ended = spot("train", "spiffy", "--target", models / "target", "--task", "tiny-arith", "--out", out, *FEW)
+    ended = spot(
+        "train",
+        "spiffy",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--task",
+        "tiny-arith",
+        "--out",
+        out,
+        *FEW,
+    )
     assert (ended.code, ended.out) == (2, "")
     assert f"{file} is no directory: choose another --out" in ended.err
     assert file.read_text() == "mine"
@@ -139,7 +184,19 @@ def test_a_prompt_without_a_trajectory_is_told_and_the_rest_is_calibrated(
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out, few = tmp_path / "spiffy", [*FEW, "--prompts", 4]
-    ended = spot("train", "spiffy", "--target", models / "target", "--task", f"jsonl:{file}", "--out", out, *few)
+    ended = spot(
+        "train",
+        "spiffy",
+        "--target",
+        models / "target",
+        "--block-length",
+        32,
+        "--task",
+        f"jsonl:{file}",
+        "--out",
+        out,
+        *few,
+    )
     assert ended.code == 1
     assert "no trajectory of prompt 1: ValueError" in ended.err
     assert read_draft_graph(out / "graph").sources[0].prompts == 3

@@ -1,5 +1,6 @@
 """Lines that lie on each other: no name in the legend may be without a line that can be seen."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -59,6 +60,25 @@ def test_the_numbers_keep_every_series_and_rows_of_dots_are_not_merged():
     ((_, rows),) = numbers(chart(**ALIKE)).groups
     assert {row[1].text for row in rows} == set(SERIES)
     assert merged(chart("dots", **ALIKE)) == chart("dots", **ALIKE)
+
+
+def test_bars_are_stacked_in_the_order_of_the_series_and_say_their_numbers():
+    stacked = chart("bars", spot=(3, 2, 3, 2), ssd=(5, 4, 6, 5))
+    rows = {(row["facet"], row["x"], row["series"]): row for row in picture(stacked)["data"]["values"]}
+    assert len(rows) == 8
+    for facet, x, below, above in (("task 0", 4, 5, 3), ("task 0", 8, 4, 2), ("task 1", 4, 6, 3), ("task 1", 8, 5, 2)):
+        ssd, spot = rows[facet, x, "ssd"], rows[facet, x, "spot"]
+        assert (ssd["bottom"], ssd["top"], spot["bottom"], spot["top"]) == (0, below, below, below + above)
+    drawn = [node for node in ElementTree.fromstring(svg(stacked)).iter() if node.get("aria-roledescription") == "bar"]
+    assert len(drawn) == 8
+    assert "task 1, spot, budget D 8: 2.00" in {node.get("aria-label") for node in drawn}
+
+
+def test_bars_that_are_equal_are_not_merged_and_panels_keep_their_row():
+    alike = chart("bars", **ALIKE)
+    assert merged(alike) == alike
+    assert picture(replace(alike, columns=1))["columns"] == 1
+    assert picture(alike)["columns"] == 2
 
 
 def test_a_series_that_has_fewer_places_is_not_equal():

@@ -12,8 +12,9 @@ from reports.columns import AXES, CELL_COLUMNS, PROMPT_COLUMNS, STUDY_COLUMNS, d
 from reports.export import export
 from reports.frames import load
 from sweeps.aggregate import aggregate, aggregate_all
+from sweeps.made_on import MadeOn
 from sweeps.merge import NO_ROWS
-from tests.synthetic import HOSTILE, Faults, grid, sweep
+from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
 
 ASKED_FOR = {
     "cell_id",
@@ -65,6 +66,13 @@ def studied():
 
 
 @pytest.fixture(scope="module")
+def measured():
+    """The result of a cell with an approximate cache, beside its reference."""
+    made = sweep(cached(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,)), "dual"), prompts=6, timed=0)
+    return aggregate_all(made.jobs, made.rows())[2]
+
+
+@pytest.fixture(scope="module")
 def drawn():
     """A sweep whose cells have failures, mismatches, doubts, and enough prompts of every kind for intervals."""
     faults = Faults(failed=1, missing=1, near_ties=1, bugs=1, noisy=True)
@@ -72,12 +80,13 @@ def drawn():
 
 
 @pytest.mark.parametrize("column", CELL_COLUMNS, ids=lambda column: column.name)
-def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studied):
+def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studied, measured):
     rows = drawn.rows()
     job = drawn.jobs[3]
     full = aggregate(job, rows[job.cell_id], rows[job.cell.baseline().cell_id])
-    full = replace(full, study=studied.study)
-    drafter = replace(full.cell.drafter, cost_digest="c" * 64)
+    full = replace(full, study=studied.study, agreement=measured.agreement)
+    origins = (MadeOn(target="tiny-sdar", digest=full.cell.target.digest),)
+    drafter = replace(full.cell.drafter, cost_digest="c" * 64, origins=origins)
     full = replace(full, cell=replace(full.cell, drafter=drafter))
     kinds = {"text": str, "int": int, "float": (float, int), "bool": bool}
     assert isinstance(column.read(full), kinds[column.kind])

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.capacity import fitting, waiting_for, worker_count
-from sweeps.spec import ResourceSpec
+from sweeps.effort import ResourceSpec
 
 LAPTOP = [{"CPU": 2.0}]
 CLUSTER = [{"CPU": 16.0, "GPU": 1.0}, {"CPU": 4.0, "GPU": 4.0}, {"CPU": 64.0}]

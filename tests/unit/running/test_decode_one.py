@@ -13,7 +13,7 @@ SPEC = DecodeSpec(max_new_tokens=10, block_length=4)
 @pytest.fixture(autouse=True)
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        Loaded, "get_target", lambda self, spec: ToyTarget(seed=1, vocab_size=40, drift=0.1, stops=(3,))
+        Loaded, "get_target", lambda self, spec, size: ToyTarget(seed=1, vocab_size=40, drift=0.1, stops=(3,))
     )
 
 

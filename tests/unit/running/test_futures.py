@@ -30,7 +30,7 @@ CELL = Cell(
 @pytest.fixture(autouse=True)
 def target(monkeypatch: pytest.MonkeyPatch) -> ToyTarget:
     toy = ToyTarget(seed=1, vocab_size=40, drift=0.1, stops=(3,), max_positions=64)
-    monkeypatch.setattr(Loaded, "get_target", lambda self, spec: toy)
+    monkeypatch.setattr(Loaded, "get_target", lambda self, spec, size: toy)
     monkeypatch.setattr(Loaded, "get_task", lambda self, spec: ToyTask())
     return toy
 

@@ -87,6 +87,18 @@ def test_every_kind_of_work_is_counted_at_its_own_cost() -> None:
     assert board.seconds_left() is None
 
 
+def test_uncached_references_are_counted_at_their_own_cost() -> None:
+    """Decoding without a cache takes several times longer: neither may stand for the other once both are known."""
+    board = Board(clock=Clock())
+    board.take(event("started", rows=12, decode=10, uncached=2, repeats=1))
+    board.take(event("worker_ready", worker="a"))
+    board.take(event("item_done", target="t", work="decode", rows=5, seconds=10.0))
+    assert board.seconds_left() == 5 * 2 + 2 * 2  # the best guess there is
+    board.take(event("item_done", target="t", work="uncached", rows=1, seconds=30.0))
+    assert board.seconds_left() == 5 * 2 + 1 * 30
+    assert board.counts() == "decoded 5/10, uncached 1/2"
+
+
 def test_only_timings_left_are_judged_by_timings() -> None:
     board = Board(clock=Clock())
     board.take(event("started", rows=4, timing=4, repeats=3))

@@ -26,6 +26,7 @@ def test_sides_alternate_abba_after_one_untimed_run_each(monkeypatch: pytest.Mon
     assert asked == [a, b, a, b, b, a, a, b, b, a]
     assert (row.prompt_id, row.prompt_index) == ("p", 7)
     assert len(row.variant_seconds) == len(row.baseline_seconds) == 4
+    assert 0 < row.baseline_forward_seconds < sum(row.baseline_seconds)
 
 
 def test_the_untimed_run_meets_every_batch_shape_of_the_timed_ones() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.belongs import check_belongs, read_history, read_jobs, read_spec, record_start, spec_changes
+from sweeps.effort import MeasureSpec, ResourceSpec
 from sweeps.origin import Origin, code_changes, code_digest, library_versions, origin_of, source_digests
-from sweeps.spec import DrafterSpec, MeasureSpec, ResourceSpec
+from sweeps.spec import DrafterSpec
 from sweeps.store import RunDir, atomic_write
 from tests.fake_plan import a_plan
 

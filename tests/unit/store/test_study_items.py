@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.effort import MeasureSpec
 from sweeps.results import Loaded, check_rows, decode_result, encode_result
-from sweeps.spec import DecodeSpec, DrafterSpec, MeasureSpec, TargetSpec, TaskSpec
+from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from sweeps.study import is_study, study_cell
 from sweeps.todo import jobs_of, missing_items
 from tests.synthetic import Faults, study_item

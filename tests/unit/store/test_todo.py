@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweeps.effort import MeasureSpec, ResourceSpec
 from sweeps.records import Failure
 from sweeps.results import Coverage
-from sweeps.spec import GridSpec, MeasureSpec, ResourceSpec, SweepSpec
+from sweeps.spec import GridSpec, SweepSpec
 from sweeps.todo import Job, Plan, jobs_of, missing_items
 from tests.fake_plan import a_cell
 

@@ -17,6 +17,7 @@ from workers.decoding.loop import decode
 from workers.drafters.ssd import SsdDrafter
 from workers.targets.inspect import facts_of, inspect_checkpoint
 from workers.targets.load import load, load_target
+from workers.targets.shape import Weight
 
 FIRST = {
     "sdar": "model.layers.1.self_attn.q_proj.weight",
@@ -80,10 +81,11 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 def _refused(folder: Path, *words: str) -> None:
-    """Inspecting and loading refuse with one line that has all the words."""
+    """Inspecting and loading refuse with one line that has all the words, before memory for any weight is taken."""
     for attempt in (inspect_checkpoint, load_target):
-        with pytest.raises(ValueError) as error:  # noqa: PT011  (the words are checked below)
+        with _Held() as held, pytest.raises(ValueError) as error:  # noqa: PT011  (the words are checked below)
             attempt(folder)
+        assert held.made == []
         assert "\n" not in str(error.value)
         for word in words:
             assert word in str(error.value)
@@ -108,10 +110,24 @@ def test_every_key_is_consumed_once_and_every_weight_filled_once(tmp_path: Path,
     filled = {name: torch.zeros(size, dtype=torch.int32) for name, size in sizes.items()}
     assert len({weight.name for weight in config.weights}) == len(config.weights)
     for weight in config.weights:
-        part = filled[weight.into].narrow(weight.axis, weight.start, weight.shape[weight.axis])
-        assert tuple(part.shape) == weight.shape
-        part += 1
+        taken = torch.zeros(weight.shape, dtype=torch.int32)
+        for into, start, begin, length in weight.pieces(sizes):
+            part, source = filled[into].narrow(weight.axis, start, length), taken.narrow(weight.axis, begin, length)
+            assert part.shape == source.shape
+            part += 1
+            source += 1
+        assert taken.eq(1).all()
     assert all(count.eq(1).all() for count in filled.values())
+
+
+def test_a_tensor_of_several_weights_fills_one_after_the_other() -> None:
+    sizes = {"q": (6, 4), "k": (2, 4), "v": (2, 4)}
+    fused = Weight(name="qkv", shape=(10, 4), into="q", more=("k", "v"))
+    assert list(fused.pieces(sizes)) == [("q", 0, 0, 6), ("k", 0, 6, 2), ("v", 0, 8, 2)]
+    part = Weight(name="expert", shape=(2, 4), into="q", start=4)
+    assert list(part.pieces(sizes)) == [("q", 4, 0, 2)]
+    with pytest.raises(AssertionError, match="qkv holds 11, its weights 10"):
+        list(Weight(name="qkv", shape=(11, 4), into="q", more=("k", "v")).pieces(sizes))
 
 
 def test_the_shape_names_the_weights_of_the_body(tmp_path: Path, family: str) -> None:
@@ -144,11 +160,13 @@ def test_broken_shards(tmp_path: Path, family: str) -> None:
 
 
 def test_missing_and_unexpected_tensors_are_all_named(tmp_path: Path, family: str) -> None:
-    def change(tensors: dict[str, torch.Tensor]) -> None:
-        del tensors[FIRST[family]]
-        tensors[EXTRA[family]] = torch.zeros(3)
+    lost, extra = FIRST.get(family, LAYOUTS[family].norm), EXTRA.get(family, "model.ghost.weight")
 
-    _refused(write_checkpoint(tmp_path, family=family, weights=change), FIRST[family], "missing", EXTRA[family])
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        del tensors[lost]
+        tensors[extra] = torch.zeros(3)
+
+    _refused(write_checkpoint(tmp_path, family=family, weights=change), lost, "missing", extra)
 
 
 def test_a_wrong_shape_is_named_with_both_sizes(tmp_path: Path, family: str) -> None:
@@ -189,7 +207,7 @@ def test_a_tied_checkpoint_may_store_its_head(tmp_path: Path, family: str) -> No
 
 
 def test_needed_fields_are_named_when_missing(tmp_path: Path, family: str) -> None:
-    for field in NEEDED[family]:
+    for field in NEEDED.get(family, (LAYOUTS[family].size_field,)):
         _refused(write_checkpoint(tmp_path, family=family, config={field: ...}), "config.json", f"{field} is missing")
 
 

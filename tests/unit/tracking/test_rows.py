@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.tracking_rows import LONGEST_VALUE, metrics_of, params_of, row_of, safe_name, safe_value
 from sweeps.aggregate import aggregate, aggregate_all
 from sweeps.merge import NO_ROWS
-from tests.synthetic import HOSTILE, Faults, grid, sweep
+from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
 
 ODD = ("pass@1", "pass_at_1", "acc (%)", "数学", "a:b", "a//b", "../x", "", ".", "..", "a b", "time(s)", "x" * 400)
 
@@ -114,3 +114,30 @@ def test_the_commit_rule_is_in_the_name_and_the_params():
         ("threshold", "0.7")
     ] * 2
     assert [" threshold 0.7 " in row.name for row in rows] == [False, False, True, True]
+
+
+def test_cache_and_agreement_show_and_a_reference_is_no_method():
+    cells = cached(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,), gammas=()), "dual")
+    made = sweep(cells, prompts=4, timed=0)
+    results = aggregate_all(made.jobs, made.rows())
+    rows = [row_of(result, "s") for result in results]
+    assert [row.tags["reference"] for row in rows] == ["false"] * 3 + ["true"]
+    assert [row.tags["cache"] for row in rows] == ["dual"] * 3 + ["none"]
+    assert [row.tags["exact_cache"] for row in rows] == ["false"] * 3 + ["true"]
+    for row, result in zip(rows[:3], results, strict=False):
+        assert row.tags["claim"] == "exact given the cache"
+        assert row.metrics["n_uncached"] == 4.0
+        assert row.metrics["identical_uncached"] == result.agreement.identical.value == 0.5
+        assert row.metrics["positions_ratio"] == result.agreement.positions_ratio.value
+    assert rows[3].name == "a none T0 dual-tiny-sdar without cache"
+    assert len({row.name for row in rows}) == 4
+    assert not [name for name in rows[3].metrics if "uncached" in name]  # nothing is approximate there
+    assert not any("reference" in row.metrics for row in rows)
+    (unmeasured,) = [r for r in aggregate_all(*unasked(cells)) if r.cell.is_baseline]
+    assert not [name for name in row_of(unmeasured, "s").metrics if "uncached" in name]
+
+
+def unasked(cells):
+    """Jobs and rows of a sweep that measures no agreement."""
+    made = sweep(cells, prompts=2, timed=0, uncached=0)
+    return made.jobs, made.rows()

@@ -30,7 +30,7 @@ def test_a_shipped_target_is_the_one_its_card_describes(name: str) -> None:
     assert {row["task"] for row in card["held_out"]} == set(tasks)
     for row in card["held_out"]:
         assert row["data_digest"] == tasks[row["task"]]().data_digest
-        assert row["correct"]["value"] >= 0.9
+        assert row["correct"]["value"] >= 0.85
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -1,0 +1,82 @@
+"""The block length belongs to the target: whose it is, what is said when nobody knows it, and when it is another one.
+
+A model decoded in blocks of a length that it was not trained for still answers, only worse and in other numbers of
+forwards. The table states it; `block_size` of a config.json is not relied on, since published ones are wrong or absent.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from orchestrator.absent import NotHereError
+from orchestrator.checkpoints import checkpoint_folder
+from sweeps.expand import Expansion
+from sweeps.source import SweepError
+from sweeps.spec import TargetSpec
+from workers import catalog
+from workers.targets.files import read_json
+
+
+def check_block_length(target: TargetSpec, ways: Sequence[str]) -> None:
+    """Raise SweepError, with the `ways` to state it, when nobody knows the block length of a target."""
+    if not target.block_length:
+        unknown = f"target {target.name}: its block length is not known: it is in no table, and {published(target)}"
+        raise SweepError(f"{unknown}: say what it was trained for, {' or '.join(ways)}")
+
+
+def published(target: TargetSpec) -> str:
+    """What a checkpoint's own config says of its block length, which is not enough.
+
+    Raises ValueError for a target that is no checkpoint at all.
+    """
+    try:
+        config = read_json(checkpoint_folder(target) / "config.json")
+    except NotHereError:
+        return "block_size of a config.json is unreliable (here there is none to look at yet)"
+    if "block_size" not in config:
+        return "block_size is absent from its config.json"
+    return f"block_size of its config.json ({config['block_size']!r}) is unreliable: published ones are often wrong"
+
+
+def ways_in_a_sweep(target: TargetSpec) -> tuple[str, str]:
+    """How a sweep states the block length of one target, and of all of them."""
+    direct = target.name == target.path  # an entry of its own gives it a name that an override can spell
+    own = f"targets: {{NAME: {{path: {target.path}, block_length: N}}}}" if direct else ""
+    return own or f"targets.{target.name}.block_length=N", "grid.block_length=N (for all targets)"
+
+
+def one_block_length(targets: Sequence[TargetSpec], stated: int | None) -> int:
+    """The block length of a command: the stated one, or the one that all its targets have.
+
+    Raises SweepError naming a target whose own is not known, or two that differ.
+    """
+    if stated is not None:
+        return stated
+    for target in targets:
+        check_block_length(target, ("--block-length N",))
+    own = {target.block_length: target.name for target in reversed(targets)}
+    if len(own) > 1:
+        raise SweepError(f"block_length: {differing(own)}: state one for all, --block-length N")
+    return next(iter(own))
+
+
+def one_dtype(targets: Sequence[TargetSpec]) -> str:
+    """The dtype that all targets of a command compute in. Raises SweepError naming two that differ."""
+    own = {target.dtype: target.name for target in reversed(targets)}
+    if len(own) > 1:
+        raise SweepError(f"dtype: {differing(own)}: state one for all, --dtype D")
+    return next(iter(own))
+
+
+def differing(own: dict[int, str] | dict[str, str]) -> str:
+    """`a has 16, b 32`."""
+    (value, name), *others = own.items()
+    return f"{name} has {value}, " + ", ".join(f"{other} {its}" for its, other in others)
+
+
+def length_notes(expansion: Expansion) -> Iterator[str]:
+    """A line for each target of the cells that is decoded in blocks of another length than it was made for."""
+    pairs = {(labelled.cell.target, labelled.cell.decode.block_length): None for labelled in expansion.cells}
+    for target, length in pairs:
+        entry = catalog.target_at(target.path)
+        own = (entry.block_length if entry else 0) or target.block_length
+        if own and own != length:
+            yield f"target {target.name}: decoded in blocks of {length}, and it was made for {own}: out of its training"

@@ -1,0 +1,233 @@
+"""Drafters on targets that their artifact was not made on, beside the native drafter and what needs no such file.
+
+An artifact is told by its digest and a target by its weights, whatever a sweep calls either. Cells are held against
+each other under one condition (all but target, task, seed and drafter), on the same prompts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from reports.frames import Frames
+from reports.labels import Labels, apart, labels_of, setting_facts, varying
+from reports.text import visible
+from sweeps.aggregate import CellResult
+from sweeps.cell import DRAFTER_IDENTITY, canonical_json
+from sweeps.merge import NO_ROWS
+from sweeps.statistics import Estimate, ratio_of_sums
+
+OF_TARGET = ("dtype ", "cache ", "revision ")  # facts of a setting that belong to its target
+Place = tuple[str, int]  # a task and a seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One drafter on one target under one condition: its cells by task and seed. `drafter` is what it shares with the
+    native one: its identity without the artifact.
+    """
+
+    name: str
+    target: str
+    drafter: str
+    digest: str
+    cells: dict[Place, CellResult]
+
+    @property
+    def results(self) -> tuple[CellResult, ...]:
+        """Its cells."""
+        return tuple(self.cells.values())
+
+    @property
+    def first(self) -> CellResult:
+        """One of its cells: drafter, target and claim are the same in all."""
+        return self.results[0]
+
+    @property
+    def native(self) -> bool | None:
+        """Whether its artifact was made on its target (None: it has none, or does not say on which)."""
+        return self.first.cell.is_native
+
+    @property
+    def n(self) -> int:
+        """Prompts decoded."""
+        return sum(result.n for result in self.results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What is compared under one setting and budget: `sources` (drafters that are transferred somewhere) on `targets`.
+
+    `lines` are all drafters by target; `places` those at which a target has any cell.
+    """
+
+    title: str
+    sources: tuple[tuple[str, str], ...]
+    targets: tuple[str, ...]
+    names: dict[tuple[str, str], str]
+    lines: dict[str, tuple[Line, ...]]
+    places: dict[str, tuple[Place, ...]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of all targets."""
+        return tuple(dict.fromkeys(task for places in self.places.values() for task, _ in places))
+
+    def of_task(self, task: str) -> "Condition":
+        """The same with the cells of one task alone."""
+        lines = {
+            target: tuple(filter(None, (of_task(line, task) for line in own))) for target, own in self.lines.items()
+        }
+        places = {target: tuple(place for place in own if place[0] == task) for target, own in self.places.items()}
+        return replace(self, lines=lines, places=places)
+
+    def line(self, source: tuple[str, str], target: str) -> Line | None:
+        """A source's cells on a target; None where the run has none."""
+        return next((line for line in self.lines[target] if (line.drafter, line.digest) == source), None)
+
+    def native(self, line: Line) -> Line | None:
+        """The drafter of that kind and those options that was made on a line's target; of several the best one."""
+        own = [other for other in self.lines[line.target] if other.drafter == line.drafter and other.native]
+        return fewest(own)
+
+    def baselines(self, line: Line, *, trained: bool) -> list[Line]:
+        """Drafters of other kinds on a line's target that need no artifact; with `trained` also native ones that do."""
+        others = (other for other in self.lines[line.target] if kind(other) != kind(line))
+        return [other for other in others if not other.digest or (trained and other.native)]
+
+    def transferred(self) -> Iterator[Line]:
+        """Every line that was made elsewhere, by target."""
+        for target in self.targets:
+            found = (self.line(source, target) for source in self.sources)
+            yield from (line for line in found if line is not None and line.native is False)
+
+
+def kind(line: Line) -> str:
+    """The entry of the table of drafters that a line is of."""
+    return line.first.cell.drafter.kind
+
+
+def conditions(frames: Frames) -> tuple[Condition, ...]:
+    """Every setting and budget in which a drafter was made on another target than it is used on."""
+    results = [result for result in frames.results if drafts(result)]
+    targets, labels = target_names(results), labels_of(frames.results)
+    groups: dict[str, list[CellResult]] = defaultdict(list)
+    for result in results:
+        groups[canonical_json(shared(result))].append(result)
+    titles = condition_titles([own[0] for own in groups.values()])
+    made = (condition(title, own, targets, labels) for title, own in zip(titles, groups.values(), strict=True))
+    return tuple(one for one in made if one.sources)
+
+
+def drafts(result: CellResult) -> bool:
+    """Whether a cell is a method's: neither draft-free nor a bound."""
+    return not (result.cell.is_baseline or result.cell.drafter.oracle)
+
+
+def shared(result: CellResult) -> dict[str, Any]:
+    """What cells must have in common to be compared across targets."""
+    return {**result.cell.identity()["decode"], "budget": result.cell.drafter.budget}
+
+
+def condition(title: str, results: list[CellResult], targets: dict[str, str], labels: Labels) -> Condition:
+    """The lines of one condition."""
+    cells: dict[tuple[str, str, str], dict[Place, CellResult]] = defaultdict(dict)
+    for result in results:
+        place = (labels.task[result.cell_id], result.cell.seed)
+        cells[targets[result.cell_id], options(result), result.cell.drafter.digest][place] = result
+    lines: dict[str, list[Line]] = defaultdict(list)
+    for (target, drafter, digest), own in cells.items():
+        name = visible(next(iter(own.values())).cell.drafter.name, 60)
+        lines[target].append(Line(name=name, target=target, drafter=drafter, digest=digest, cells=own))
+    every = [line for own in lines.values() for line in own]
+    at_home = {(line.drafter, line.digest): place for place, line in enumerate(every) if line.native}
+    away = dict.fromkeys((line.drafter, line.digest) for line in every if line.native is False)
+    sources = tuple(sorted(away, key=lambda source: at_home.get(source, len(every))))  # in the order of the targets
+    return Condition(
+        title=title,
+        sources=sources,
+        targets=tuple(lines),
+        names=source_names(sources, every),
+        lines={target: tuple(own) for target, own in lines.items()},
+        places={target: tuple(dict.fromkeys(p for line in own for p in line.cells)) for target, own in lines.items()},
+    )
+
+
+def options(result: CellResult) -> str:
+    """A drafter's identity without its artifact: what the native one and a transferred one have in common."""
+    drafter = result.cell.drafter
+    return canonical_json({name: getattr(drafter, name) for name in DRAFTER_IDENTITY if name != "digest"})
+
+
+def source_names(sources: tuple[tuple[str, str], ...], lines: list[Line]) -> dict[tuple[str, str], str]:
+    """A source is called as it is where it is transferred, with the digest where two are called the same."""
+    away = [line for line in lines if line.native is False]
+    named = [next(line.name for line in away if (line.drafter, line.digest) == source) for source in sources]
+    return dict(zip(sources, apart(named, [digest for _, digest in sources]), strict=True))
+
+
+def target_names(results: Iterable[CellResult]) -> dict[str, str]:
+    """The target of each cell: its name, and of dtype, cache and revision what tells two of that name apart."""
+    named: dict[str, list[CellResult]] = defaultdict(list)
+    for result in results:
+        named[result.cell.target.name].append(result)
+    names: dict[str, str] = {}
+    for own in named.values():
+        rows = [{"": facts[""]} | {key: facts[key] for key in OF_TARGET} for facts in map(facts_of, own)]
+        told = apart(varying(rows, always=1), [result.cell.target.digest for result in own])
+        names |= {result.cell_id: name for result, name in zip(own, told, strict=True)}
+    return names
+
+
+def facts_of(result: CellResult) -> dict[str, str]:
+    """What a cell shares with those of its table."""
+    return setting_facts(result.cell)
+
+
+def condition_titles(results: list[CellResult]) -> list[str]:
+    """Temperature and budget, and what else differs between conditions."""
+    rows = []
+    for result in results:
+        facts = facts_of(result)
+        own = {key: text for key, text in facts.items() if key not in ("", *OF_TARGET, "T = ")}
+        rows.append({"T = ": facts["T = "], "D = ": str(result.cell.drafter.budget), **own})
+    return varying(rows)
+
+
+def fewest(lines: Iterable[Line]) -> Line | None:
+    """The line with the greatest NFE reduction, where one has any (the arithmetic mean over its tasks and seeds)."""
+    measured = [(fmean(values), line) for line in lines if (values := reductions(line))]
+    return max(measured, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def reductions(line: Line) -> list[float]:
+    """The NFE reductions of a line's cells that have one."""
+    return [result.nfe_reduction.value for result in line.results if result.nfe_reduction.value is not None]
+
+
+def of_task(line: Line, task: str) -> Line | None:
+    """A line's cells of one task; None where it has none."""
+    cells = {place: result for place, result in line.cells.items() if place[0] == task}
+    return replace(line, cells=cells) if cells else None
+
+
+def paired(frames: Frames, line: Line, other: Line) -> list[tuple[int, int]]:
+    """NFE of `line` and of `other` for each prompt, task and seed that both decoded."""
+    found = []
+    for place in (place for place in line.cells if place in other.cells):
+        ours, theirs = (frames.rows.get(one.cells[place].cell_id, NO_ROWS).generations for one in (line, other))
+        found += [(ours[i].counters.nfe, theirs[i].counters.nfe) for i in sorted(ours.keys() & theirs.keys())]
+    return found
+
+
+def versus(frames: Frames, line: Line, other: Line | None) -> Estimate:
+    """NFE of `other` over NFE of `line` on the prompts that both decoded. Above 1: `line` needs fewer forwards."""
+    both = paired(frames, line, other) if other is not None else []
+    return ratio_of_sums([theirs for _, theirs in both], [ours for ours, _ in both])
+
+
+def loss(ratio: Estimate) -> Estimate:
+    """The share of the native NFE reduction that is lost, from native NFE over own NFE; negative: it is better."""
+    value, low, high = (None if end is None else 1 - end for end in (ratio.value, ratio.high, ratio.low))
+    return Estimate(value=value, low=low, high=high, n=ratio.n, how=ratio.how)

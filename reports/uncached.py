@@ -1,0 +1,66 @@
+"""What a report says of approximate caches outside of their own section: beside a claim, in the summary, in names.
+
+A claim on a target with an approximate cache speaks of decoding with that cache. How many outputs equal those without
+any cache is a measurement of its own, and stands beside the claim in words.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reports.frames import Frames
+from reports.labels import Labels, labels_of
+from reports.text import count, visible
+from sweeps.aggregate import CellResult
+from sweeps.claims import Claim
+
+METHOD = "draft-free without cache (reference)"
+LEAD = (
+    " Given the cache: the claim is about decoding with the same approximate cache; how many outputs equal decoding "
+    "without any cache stands behind it, which is a measurement and no promise."
+)
+
+
+def beside(result: CellResult) -> str:
+    """What stands behind the claim of a cell with an approximate cache; empty where the cache is exact."""
+    agreement, cache = result.agreement, result.cell.target.cache
+    if agreement is None:
+        return ""
+    if result.claim == Claim.DISTRIBUTION_EXACT:
+        return f" (given the {cache} cache)"
+    if not result.cell.is_comparable_uncached:
+        return f" ({cache}; uncached: not comparable)"
+    equal = f"{agreement.n_identical}/{agreement.n} equal uncached" if agreement.n else "uncached: not measured"
+    return f" ({cache}; {equal})"
+
+
+def sentences(results: Iterable[CellResult]) -> list[str]:
+    """One sentence a target and approximate cache, over its draft-free cells."""
+    by_cache: dict[tuple[str, str], list[CellResult]] = {}
+    for result in results:
+        if result.agreement is not None and result.cell.is_baseline:
+            by_cache.setdefault((result.cell.target.name, result.cell.target.cache), []).append(result)
+    return [sentence(name, cache, cells) for (name, cache), cells in by_cache.items()]
+
+
+def sentence(name: str, cache: str, cells: list[CellResult]) -> str:
+    """What one target's approximate cache was seen to change."""
+    agreements = [cell.agreement for cell in cells if cell.agreement is not None]
+    n, equal = sum(own.n for own in agreements), sum(own.n_identical for own in agreements)
+    said = f"{visible(name, 80)}, {cache} cache: claims are exact given this cache, not lossless; "
+    if not n:
+        return f"{said}how many outputs equal decoding without a cache was not measured."
+    verb = "equals" if n == 1 else "equal"
+    return f"{said}{equal:,} of {count(n, 'draft-free output')} {verb} decoding without a cache."
+
+
+def all_labels(frames: Frames) -> Labels:
+    """The names of a run's cells, with those of the references: each is named after a cell measured against it."""
+    labels = labels_of(frames.results)
+    served = {result.cell.uncached().cell_id: result.cell_id for result in reversed(frames.results)}
+    known = {own.cell_id: served[own.cell_id] for own in frames.references if own.cell_id in served}
+    return replace(
+        labels,
+        setting=labels.setting | {own: labels.setting[other] for own, other in known.items()},
+        method=labels.method | dict.fromkeys(known, METHOD),
+        task=labels.task | {own: labels.task[other] for own, other in known.items()},
+    )

@@ -1,0 +1,124 @@
+"""Agreement with the uncached decoder: shares, places and differences worked out by hand, and laws that must hold."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeps.aggregate import aggregate_all
+from sweeps.agreement import NOT_MEASURED, agreement, agreement_of, equal_share
+from sweeps.records import GenerationRecord
+from tests.synthetic import cached, draft_free, grid, sweep
+
+CELL = cached(grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,), gammas=())[:1], "dual")[0]
+IDS = st.lists(st.integers(0, 3), max_size=12)
+
+
+def row(
+    ids: list[int], *, kept: int | None = None, positions: int = 10, correct: bool | None = True
+) -> GenerationRecord:
+    base = draft_free(CELL.uncached(), 0)
+    counters = replace(base.counters, positions=positions)
+    length = len(ids) if kept is None else kept
+    return replace(base, output_ids=tuple(ids), tokens_kept=length, correct=correct, counters=counters)
+
+
+def test_numbers_of_four_prompts_by_hand() -> None:
+    own = agreement(
+        [
+            (row([1, 2, 3, 4], positions=10, correct=True), row([1, 2, 3, 4], positions=70, correct=True)),
+            (row([1, 2, 3, 4], positions=20, correct=True), row([1, 9, 3, 4], positions=90, correct=False)),
+            (row([5, 6, 7], positions=30, correct=False), row([5, 6, 7, 8], positions=110, correct=True)),
+            (row([1, 1, 1, 1], positions=20, correct=None), row([2, 2], positions=50, correct=True)),
+        ]
+    )
+    assert (own.n, own.n_identical, own.identical.value) == (4, 1, 0.25)
+    assert (own.identical.low, own.identical.high) == pytest.approx((0.0456, 0.6994), abs=1e-4)  # Wilson, 1 of 4
+    assert own.equal_tokens.value == pytest.approx((1 + 3 / 4 + 3 / 4 + 0) / 4)
+    assert own.first_divergence == 1.0  # of the indexes 1, 3 and 0
+    assert (own.positions.value, own.positions_uncached.value, own.positions_ratio.value) == (20, 80, 4)
+    assert (own.correct.value, own.correct_uncached.value) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (own.correct_difference.value, own.correct_difference.n) == (0.0, 3)
+
+
+def test_what_lies_behind_the_first_stop_id_is_no_answer() -> None:
+    own = agreement([(row([1, 2, 0, 7], kept=2), row([1, 2, 0, 9], kept=2))])
+    assert (own.n_identical, own.equal_tokens.value, own.first_divergence) == (1, 1.0, None)
+    longer = agreement([(row([1, 2, 0], kept=2), row([1, 2, 0], kept=3))])
+    assert (longer.n_identical, longer.equal_tokens.value, longer.first_divergence) == (0, pytest.approx(2 / 3), 2.0)
+
+
+def test_two_empty_answers_agree() -> None:
+    assert equal_share([], []) == 1.0
+    assert agreement([(row([]), row([]))]).n_identical == 1
+    assert agreement([(row([]), row([1]))]).equal_tokens.value == 0.0
+
+
+def test_an_interval_of_a_share_ends_at_one() -> None:
+    pairs = [(row([1] * 9 + [last]), row([1] * 10)) for last in (1, 1, 2)]
+    high = agreement(pairs).equal_tokens.high
+    assert high is not None
+    assert high <= 1.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=5))
+def test_laws_of_any_outputs(outputs: list[tuple[list[int], list[int]]]) -> None:
+    own = agreement([(row(a), row(b)) for a, b in outputs])
+    turned = agreement([(row(b), row(a)) for a, b in outputs])
+    assert own.n_identical == sum(a == b for a, b in outputs)
+    assert (own.first_divergence is None) == (own.n_identical == own.n)
+    assert own.equal_tokens == turned.equal_tokens
+    assert own.first_divergence == turned.first_divergence
+    assert own.equal_tokens.value is not None
+    assert own.identical.value is not None
+    assert own.identical.value <= own.equal_tokens.value <= 1.0
+    for a, b in outputs:
+        one = agreement([(row(a), row(b))])
+        assert (one.equal_tokens.value == 1.0) == (a == b)
+        if one.first_divergence is not None:  # up to there everything is equal
+            assert one.equal_tokens.value >= one.first_divergence / max(len(a), len(b)) - 1e-12
+            assert a[: int(one.first_divergence)] == b[: int(one.first_divergence)]
+
+
+def test_only_approximate_caches_are_measured_and_never_under_independent_noise() -> None:
+    rows = {index: row([1, 2]) for index in range(3)}
+    assert agreement_of(CELL.uncached(), rows, rows) is None
+    noisy = replace(CELL, decode=replace(CELL.decode, temperature=1.0, noise="independent"))
+    assert agreement_of(noisy, rows, rows) == NOT_MEASURED
+    assert agreement_of(CELL, rows, {}) == NOT_MEASURED
+    measured = agreement_of(CELL, rows, {2: row([1, 2]), 7: row([1, 2])})
+    assert measured is not None
+    assert measured.n == 1
+
+
+def test_the_reference_is_one_for_all_caches_and_decides_no_claim() -> None:
+    cells = cached(grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,), gammas=()), "dual", "prefix")
+    made = sweep(cells, prompts=6, timed=2, uncached=4)
+    results = aggregate_all(made.jobs, made.rows())
+    (reference,) = [result for result in results if result.reference]
+    assert (reference.cell.target.cache, reference.n, reference.agreement) == ("none", 4, None)
+    assert {result.cell.uncached().cell_id for result in results} == {reference.cell_id}
+    for result in results:
+        if not result.reference:
+            assert result.agreement is not None
+            assert (result.agreement.n, result.agreement.n_identical) == (4, 2)  # prompts 0 and 3 were changed
+            assert result.agreement.correct_difference.n == 4
+            assert result.claim == "exact given the cache"
+            assert result.claim_holds is (None if result.cell.is_baseline else True)
+            assert result.identity.n_identical == result.identity.n_checked == 6
+    by_hand = [draft_free(reference.cell, index) for index in range(4)]
+    (free,) = [r for r in results if r.cell.is_baseline and r.cell.target.cache == "dual"]
+    assert free.agreement is not None
+    assert free.agreement.nfe.value == free.agreement.nfe_uncached.value == sum(r.counters.nfe for r in by_hand) / 4
+    assert free.agreement.positions_uncached.value == sum(r.counters.positions for r in by_hand) / 4
+
+
+def test_without_its_reference_everything_else_is_the_same() -> None:
+    cells = cached(grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,), gammas=()), "dual")
+    with_it, without = (sweep(cells, prompts=4, timed=2, uncached=n) for n in (100, 0))
+    plain = {result.cell_id: result for result in aggregate_all(without.jobs, without.rows())}
+    for result in aggregate_all(with_it.jobs, with_it.rows()):
+        if not result.reference:
+            assert replace(result, agreement=NOT_MEASURED) == plain[result.cell_id]

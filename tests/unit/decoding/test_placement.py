@@ -1,0 +1,97 @@
+"""On a device of its own a decode mixes no tensors of two places, and reads from there as often as it must, no more."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import Tensor
+
+from sweeps.spec import DecodeSpec, DrafterSpec
+from tests.elsewhere import DEVICE, elsewhere
+from tests.gpu.random_target import random_target
+from tests.gpu.setting import TINY, Setting
+from workers.catalog import TARGETS
+from workers.decoding.expand import VirtualState
+from workers.decoding.loop import decode
+from workers.decoding.tally import Generation
+from workers.drafters.base import Drafter
+from workers.drafters.none import NoDrafter
+from workers.drafters.spot import OrderScorer
+from workers.drafters.spot import make as make_spot
+from workers.drafters.ssd import make as make_ssd
+
+SETTING = Setting(device=DEVICE, small=True, seed=0)
+SPOT = TARGETS["tiny-sdar"].artifacts["order_model"]
+RULES = {
+    "T=0": DecodeSpec(max_new_tokens=30, temperature=0.0),
+    "coupled": DecodeSpec(max_new_tokens=30, temperature=0.7),
+    "independent": DecodeSpec(max_new_tokens=30, temperature=0.7, noise="independent"),
+    "sampled": DecodeSpec(max_new_tokens=30, temperature=0.7, confidence="sampled"),
+}
+
+
+def drafter_of(kind: str) -> Drafter:
+    spec = DrafterSpec(name=kind, kind=kind, budget=4, checkpoint=SPOT)
+    if kind == "none":
+        return NoDrafter()
+    return (make_spot if kind == "spot" else make_ssd)(spec, block_length=32, device=DEVICE)
+
+
+def decoded(kind: str, rule: DecodeSpec, margin: float = 0.0) -> tuple[Generation, Counter[str]]:
+    """A decode of 30 tokens behind 70: a prefilled prefix, a block begun by the prompt, and one that follows it."""
+    target, drafter = random_target("elsewhere", TINY, SETTING), drafter_of(kind)
+    ask = OrderScorer.__call__
+
+    def of_open(self: OrderScorer, nodes: Sequence[VirtualState]) -> Tensor:
+        """What the order model says, with nothing left of made-up values at positions that are filled."""
+        open_BL = [[position in node.state.open for position in range(32)] for node in nodes]
+        return ask(self, nodes) * torch.tensor(open_BL)
+
+    with elsewhere() as reads, patch.object(OrderScorer, "__call__", of_open):
+        made = decode(target, drafter, [7] * 70, spec=rule, seed=3, verify_margin=margin)
+    return made, reads
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"), [("none", "T=0"), ("ssd", "independent"), ("spot", "coupled"), ("spot", "sampled")]
+)
+def test_no_operation_mixes_two_places(kind: str, rule: str) -> None:
+    made, reads = decoded(kind, RULES[rule], margin=0.25)
+    assert len(made.output_ids) == 30
+    assert reads.total() > 0  # the device was used
+    assert (max(made.counters.drafted) == 4) == (kind != "none")
+
+
+@pytest.mark.parametrize(("module", "name"), [("block_causal", "arange"), ("block_causal", "tensor")])
+def test_a_tensor_that_is_not_told_its_place_is_seen(monkeypatch: pytest.MonkeyPatch, module: str, name: str) -> None:
+    real = getattr(torch, name)
+
+    class Forgetful:
+        """torch, but one maker of tensors forgets the device."""
+
+        def __getattr__(self, asked: str) -> Any:
+            return (
+                partial(lambda *args, device=None, **options: real(*args, **options))
+                if asked == name
+                else getattr(torch, asked)
+            )
+
+    monkeypatch.setattr(f"workers.targets.{module}.torch", Forgetful())
+    with pytest.raises(RuntimeError, match=r"device|meta"):
+        decoded("none", RULES["T=0"])
+
+
+def test_the_host_reads_the_device_no_more_than_it_must() -> None:
+    """Twice a visited state; with a drafter also once a round for the stale distribution and at each model call."""
+    made, reads = decoded("none", RULES["T=0"])
+    assert reads == {"tolist": 2 * made.counters.nfe}
+    made, reads = decoded("spot", RULES["coupled"])
+    visited = made.counters.rounds + sum(made.counters.accepted)
+    assert reads["tolist"] == 2 * visited
+    assert reads["cpu"] <= made.counters.rounds + made.counters.drafter_calls
+    assert reads["nonzero"] <= made.counters.rounds
+    assert reads.keys() <= {"tolist", "cpu", "nonzero"}

@@ -1,0 +1,195 @@
+"""What a target takes, part by part, against numbers worked out by hand; and a head that is widened in parts."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweeps.spec import DecodeSpec
+from tests.tiny_checkpoints import write_checkpoint
+from tests.toys import ToyTarget
+from workers.catalog import FAMILIES, TARGETS
+from workers.decoding.loop import decode
+from workers.drafters.ssd import SsdDrafter
+from workers.targets import published
+from workers.targets.load import load_target
+from workers.targets.memory import MemoryNeed, SequenceSize, gigabytes, memory_need
+
+ROOT = Path(__file__).parents[3]
+SIZE = SequenceSize(block_length=32, max_new_tokens=256, states=21, prompt_tokens=512)
+
+
+@pytest.mark.parametrize(
+    ("target", "parameters", "weights"),
+    [  # embedding and head; per layer: attention, MLP, norms; the last norm
+        (published.SDAR_1_7B, 2 * 151936 * 2048 + 28 * (12_582_912 + 37_748_736 + 4_352) + 2048, "4.1"),
+        (published.SDAR_8B, 2 * 151936 * 4096 + 36 * (41_943_040 + 150_994_944 + 8_448) + 4096, "16.4"),
+        (published.LLADA_8B, 2 * 126464 * 4096 + 32 * (67_108_864 + 150_994_944 + 8_192) + 4096, "16.0"),
+        (published.DREAM_7B, 2 * 152064 * 3584 + 28 * (29_364_736 + 203_685_888 + 7_168) + 3584, "15.2"),
+        (
+            published.LLADA2_MINI,  # one dense layer of 5120, 19 of 256 experts and a shared one of 512, and a router
+            2 * 157184 * 2048
+            + 20 * (2048 * 3072 + 2048 * 2048 + 2 * 128 + 2 * 2048)
+            + 3 * 2048 * 5120
+            + 19 * (257 * 3 * 2048 * 512 + 256 * 2048 + 256)
+            + 2048,
+            "32.5",
+        ),
+    ],
+)
+def test_parameters_and_weights_of_the_published_bodies(
+    target: published.Published, parameters: int, weights: str
+) -> None:
+    assert target.shape.parameters == parameters
+    need = memory_need(target.shape, "bfloat16", SIZE, gpu=True)
+    assert need.weights == 2 * parameters
+    assert gigabytes(need.weights) == weights
+
+
+def test_every_entry_of_the_table_has_a_block_length_and_published_ones_a_body_with_ids_inside_it() -> None:
+    for name, entry in TARGETS.items():
+        assert entry.block_length == (16 if name.endswith("b16") else 32), name
+        assert (entry.published is None) == Path(entry.path).is_absolute(), name
+        assert entry.dtype == ("float32" if entry.published is None else "bfloat16"), name
+        if entry.published is not None:
+            ids = {entry.published.mask_id, *entry.published.stop_ids}
+            assert len(ids) == 1 + len(entry.published.stop_ids)
+            assert max(ids) < entry.published.shape.vocab_size
+            assert entry.family in FAMILIES
+
+
+def test_the_cache_holds_keys_and_values_of_every_position_in_every_layer() -> None:
+    shape = published.SDAR_8B.shape
+    need = memory_need(shape, "bfloat16", SIZE, gpu=True)
+    assert need.cache == 768 * 36 * 2 * 8 * 128 * 2  # 512 + 256 positions, 147,456 bytes each
+    assert memory_need(shape, "bfloat16", replace(SIZE, cache="none"), gpu=True).cache == 0
+    odd = replace(SIZE, prompt_tokens=500, max_new_tokens=1)  # in whole blocks: 512 positions
+    assert memory_need(shape, "float32", odd, gpu=True).cache == 512 * 36 * 2 * 8 * 128 * 4
+
+
+@pytest.mark.parametrize(
+    ("cache", "forwarded", "dense"),
+    [("exact", 22 * 32, 512), ("dual", 21 * 33, 768), ("prefix", 21 * 257, 768), ("none", 21 * 768, 21 * 768)],
+)
+def test_positions_of_a_forward_by_kind_of_cache(cache: str, forwarded: int, dense: int) -> None:
+    size = replace(SIZE, cache=cache)
+    assert (size.canvas, size.forwarded, size.dense) == (768, forwarded, dense)
+
+
+def test_logits_are_of_one_state_and_of_the_verdicts_on_the_walk() -> None:
+    shape, one = published.SDAR_8B.shape, replace(SIZE, states=1)
+    row = shape.vocab_size * 8
+    alone, walked = (memory_need(shape, "bfloat16", size, gpu=True).logits for size in (one, SIZE))
+    assert walked - alone == row * sum(32 - accepted for accepted in range(1, 21))
+    assert alone < 32 * shape.vocab_size * 40  # far below 21 states of logits in float32
+
+
+@given(
+    st.sampled_from([published.SDAR_1_7B, published.LLADA2_MINI, published.LLADA_8B, published.DREAM_7B]),
+    st.integers(1, 64),
+    st.integers(1, 2048),
+    st.integers(1, 1024),
+    st.sampled_from(["bfloat16", "float32"]),
+    st.booleans(),
+)
+def test_more_of_anything_takes_no_less(
+    target: published.Published, states: int, prompt: int, new: int, dtype: str, gpu: bool
+) -> None:
+    caches = ("exact",) if target.shape.experts or target.shape.qk_norm else ("dual", "prefix", "none")
+    for cache in caches:
+        size = SequenceSize(block_length=32, max_new_tokens=new, states=states, prompt_tokens=prompt, cache=cache)
+        need = memory_need(target.shape, dtype, size, gpu=gpu)
+        assert need.total == need.weights + need.cache + need.activations + need.logits
+        for more in ({"states": states + 1}, {"max_new_tokens": new + 32}, {"sampled": True}):
+            assert memory_need(target.shape, dtype, replace(size, **more), gpu=gpu).total >= need.total
+
+
+def test_a_need_says_its_parts() -> None:
+    need = MemoryNeed(weights=16_381_470_720, cache=113_246_208, activations=240_000_000, logits=1_000_000)
+    assert str(need) == "16.7 GB (weights 16.4, cache 0.11, activations 0.24, logits 0.001)"
+
+
+def test_a_half_precision_head_is_widened_in_parts_with_the_same_logits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = load_target(write_checkpoint(tmp_path, tied=False), dtype="bfloat16")
+    hidden_NLH = torch.randn(3, 5, 32, generator=torch.Generator().manual_seed(1)).bfloat16()
+    head_VH = target._head_VH.float()
+    expected = hidden_NLH.float() @ head_VH.T
+    never = torch.zeros(len(head_VH), dtype=torch.bool)
+    never[target._never] = True
+    for part in (7, 100, len(head_VH), 10_000):
+        monkeypatch.setattr("workers.targets.loaded.HEAD_CHUNK", part)
+        logits = target.logits(hidden_NLH)
+        assert (logits.dtype, logits.shape) == (torch.float32, (3, 5, len(head_VH)))
+        assert bool((logits[..., never] == -torch.inf).all())
+        torch.testing.assert_close(logits[..., ~never], expected[..., ~never], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_are_asked_for_one_state_at_a_time(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, asked = ToyTarget(seed=1, vocab_size=40, drift=0.1), []
+    real = ToyTarget.logits
+    monkeypatch.setattr(ToyTarget, "logits", lambda self, hidden: asked.append(hidden.shape[:-1]) or real(self, hidden))
+    spec = DecodeSpec(max_new_tokens=24, block_length=8, temperature=temperature)
+    made = decode(target, SsdDrafter(budget=6), [1, 2], spec=spec, seed=0)
+    assert made.counters.nfe < 24  # several states a forward
+    assert asked
+    assert all(len(shape) == 1 and shape[0] <= 8 for shape in asked)
+
+
+CHILD = """
+import json, sys, torch
+from workers.targets.caches import PrefixCache, copies_attention
+from workers.targets.layers import Body
+from workers.targets.memory import forward_bytes
+from workers.targets.shape import BodyShape
+
+torch.set_num_threads(1)
+dtype, mlp, states, kept = json.loads(sys.argv[1])
+shape = BodyShape(vocab_size=64, hidden=1024, layers=1, heads=16, kv_heads=4, head_dim=128, mlp=mlp, norm_eps=1e-6,
+                  rope_theta=1e6, tied=True)
+kind = getattr(torch, dtype)
+with torch.device("meta"):
+    body = Body(shape)
+state = {name.removeprefix("model."): torch.full(size, 0.01, dtype=kind) for name, size in shape.weights()}
+body.load_state_dict(state, assign=True)
+body.requires_grad_(False)
+
+def forward(copies, length):
+    cache = PrefixCache(layers=1, kv_heads=4, head_dim=128, capacity=kept + 32, dtype=kind, device=torch.device("cpu"))
+    cache.length = length
+    places = torch.arange(length, length + 32).repeat(copies + 1)
+    with torch.inference_mode():
+        body(torch.zeros_like(places), places, copies_attention(cache, pending=32, copies=copies))
+
+def peak():
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+forward(1, 32)
+open("/proc/self/clear_refs", "w").write("5")
+before = peak()
+forward(states, kept)
+cache_bytes = 2 * 4 * 128 * (kept + 32) * kind.itemsize
+print((peak() - before - cache_bytes) / forward_bytes(shape, dtype, (states + 1) * 32, keys=kept + 32, gpu=False))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are read from Linux's /proc")
+@pytest.mark.parametrize("case", [("float32", 1024, 20, 1024), ("float32", 8192, 40, 32)])
+def test_activations_are_near_what_a_forward_takes(case: tuple[str, int, int, int]) -> None:
+    """Where scores of the cache are the most (many keys), and where the MLP is (a wide one)."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
+    command = [sys.executable, "-c", CHILD, json.dumps(case)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert 0.7 < float(ended.stdout) < 1.3

@@ -1,0 +1,125 @@
+"""How much memory a target and one sequence of it take, part by part: a pure function of shapes, without torch.
+
+Counts what the code of `layers.py`, `mlp.py`, `caches.py` and `decoding/rule.py` holds at once at its worst moment, so
+that a refusal before loading can say where the memory goes. What torch itself and its allocator take comes on top.
+
+Shapes: T positions forwarded together, M keys they see in the cache, L block length, V vocabulary.
+"""
+
+from dataclasses import dataclass, fields
+
+from workers.targets.shape import BodyShape
+
+BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+PROMPT_TOKENS = 512  # what a prompt is taken to have before it is known
+EXPERT_CHUNK = 512  # positions whose expert activations are held at once (mlp.py)
+HEAD_CHUNK = 16384  # rows of a half-precision head that are widened at once on a CPU (loaded.py)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceSize:
+    """What is decoded at once: one prompt, its new tokens, and `states` (1 + D) copies of the block a forward.
+
+    `cache` is the kind of cache (`exact`, `dual`, `prefix`, `none`); `sampled` says that tokens are drawn (T > 0).
+    """
+
+    block_length: int
+    max_new_tokens: int
+    states: int = 1
+    cache: str = "exact"
+    sampled: bool = False
+    prompt_tokens: int = PROMPT_TOKENS
+
+    @property
+    def canvas(self) -> int:
+        """Positions of prompt and new tokens, in whole blocks."""
+        return -(-(self.prompt_tokens + self.max_new_tokens) // self.block_length) * self.block_length
+
+    @property
+    def forwarded(self) -> int:
+        """Positions of a verification forward, at most: every copy, and a filled block (or the position before)."""
+        if self.cache == "exact":
+            return (self.states + 1) * self.block_length
+        behind = self.canvas - self.prompt_tokens // self.block_length * self.block_length
+        width = {"dual": self.block_length, "prefix": behind, "none": self.canvas}[self.cache]
+        return self.states * (width + (self.cache != "none"))
+
+    @property
+    def dense(self) -> int:
+        """Positions of the largest forward that attends to itself alone: the prompt's, or the whole canvas."""
+        if self.cache == "exact":
+            return self.prompt_tokens
+        return self.canvas * (self.states if self.cache == "none" else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryNeed:
+    """Bytes by what they are for. `logits` are those of one state at a time, and the verdicts of a whole walk."""
+
+    weights: int
+    cache: int
+    activations: int
+    logits: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(getattr(self, part.name) for part in fields(self))
+
+    def __str__(self) -> str:
+        """`18.1 GB (weights 16.4, cache 0.11, ...)`, in units of 10^9 bytes."""
+        parts = ", ".join(f"{part.name} {gigabytes(getattr(self, part.name))}" for part in fields(self))
+        return f"{gigabytes(self.total)} GB ({parts})"
+
+
+def gigabytes(count: float) -> str:
+    """Bytes in units of 10^9, to three digits, as people compare them."""
+    value = count / 1e9
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def memory_need(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bool) -> MemoryNeed:
+    """What decoding one sequence takes at most, with the weights; bytes."""
+    size = BYTES[dtype]
+    kept = 0 if sequence.cache == "none" else sequence.canvas
+    verified = 0 if sequence.cache == "none" else sequence.forwarded
+    return MemoryNeed(
+        weights=shape.parameters * size,
+        cache=2 * shape.layers * shape.kv_heads * shape.head_dim * kept * size,
+        activations=max(
+            forward_bytes(shape, dtype, verified, keys=sequence.canvas, gpu=gpu),
+            forward_bytes(shape, dtype, sequence.dense, keys=0, gpu=gpu),
+        ),
+        logits=logits_bytes(shape, dtype, sequence, gpu=gpu),
+    )
+
+
+def forward_bytes(shape: BodyShape, dtype: str, positions: int, *, keys: int, gpu: bool) -> int:
+    """Activations of a forward at the worst moment of a layer; `keys` of a cache (0: they attend to one another)."""
+    size, wide = BYTES[dtype], max(4, BYTES[dtype])
+    query, pair = shape.heads * shape.head_dim, (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+    stream, normed = shape.hidden * size, shape.hidden * size
+    norm = 2 * shape.hidden * wide + normed
+    if keys:  # scores of the cache, all scores, their softmax, and that in the dtype (or a widened copy before it)
+        scores = shape.heads * keys * (2 * size + wide + (0 if size == wide else size if gpu else wide))
+        attention = normed + (pair + query) * size + scores
+    else:  # keys and values once for every query head
+        attention = normed + (pair + 4 * query) * size
+    inner = normed + 3 * shape.mlp * size
+    held = positions * (2 * stream + max(norm, attention, inner))
+    if shape.experts is None:
+        return held
+    experts, chunk = shape.experts, min(positions, EXPERT_CHUNK)
+    routed = chunk * 3 * experts.count * experts.mlp * size + experts.count * shape.hidden * wide
+    shared = positions * 3 * experts.shared * experts.mlp * size
+    return max(held, positions * (2 * stream + 2 * normed) + max(routed, shared))
+
+
+def logits_bytes(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bool) -> int:
+    """Logits in float32 of one state, what judging it makes of them in float64, and what the walk's verdicts keep."""
+    length = sequence.block_length
+    walked = sum(length - accepted for accepted in range(min(sequence.states, length)))
+    kept = walked * shape.vocab_size * (16 if sequence.sampled else 8)
+    judged = length * shape.vocab_size * (4 + 3 * 8 + (4 * 8 if sequence.sampled else 0))
+    widened = 0 if gpu or BYTES[dtype] >= 4 else min(HEAD_CHUNK, shape.vocab_size) * shape.hidden * 4
+    return kept + judged + widened
