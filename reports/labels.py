@@ -52,23 +52,27 @@ def labels_of(results: Iterable[CellResult]) -> Labels:
 
 
 def setting_facts(cell: Cell) -> dict[str, str]:
-    """What the cells of one table share. The first two always show, the others where they differ within the run."""
+    """What the cells of one table share. The first three always show, the others where they differ within the run.
+
+    An approximate cache always shows: nothing that was decoded with it may look as if it were decoded without one.
+    """
     decode, sampled = cell.decode, cell.decode.temperature > 0
     return {
         "": visible(cell.target.name, 80),
         "T = ": f"{decode.temperature:g}",
+        "approximate cache ": "" if cell.target.exact_cache else cell.target.cache,
         "noise ": decode.noise if sampled else "",
         "confidence ": decode.confidence if sampled else "",
         "tokens ": str(decode.max_new_tokens),
         "block ": str(decode.block_length),
         "stop ": "ignored" if decode.ignore_eos else "honoured",
         "dtype ": cell.target.dtype,
-        "cache ": cell.target.cache,
+        "cache ": cell.target.cache if cell.target.exact_cache else "",
         "revision ": cell.target.revision,
     }
 
 
-def varying(rows: list[dict[str, str]], always: int = 2) -> list[str]:
+def varying(rows: list[dict[str, str]], always: int = 3) -> list[str]:
     """One text a row: its first facts, which `always` show, and any other that is not the same in all rows."""
     shown = (
         [key for place, key in enumerate(rows[0]) if place < always or len({row[key] for row in rows} - {""}) > 1]
