@@ -138,7 +138,9 @@ def test_draft_free_rounds_count_a_prompt_once_whatever_it_was_timed_beside() ->
     assert (whole.value, whole.n) == (pytest.approx(1000 * 8 / 50), 2)
     assert forward.value == pytest.approx(1000 * 5.5 / 50)
     assert draft_free_rounds([])[0].value is None
-    assert draft_free_rounds([{0: replace(beside[0][0], baseline_forward_seconds=None)}])[1].value is None
+    old = {0: replace(beside[0][0], baseline_forward_seconds=None)}  # of before that was kept
+    for some in ([old], [old, *beside]):
+        assert draft_free_rounds(some)[1].value is None
 
 
 SECONDS, COUNTS = st.floats(0.01, 5.0), st.integers(1, 60)
