@@ -6,8 +6,10 @@ prompts.
 
 from reports import marks
 from reports.labels import Labels
-from reports.text import DASH, NOT_AVAILABLE, interval, number
+from reports.text import DASH, NOT_AVAILABLE, count, interval, number
+from reports.uncached import totals
 from sweeps.aggregate import CellResult
+from sweeps.claims import Claim
 from sweeps.statistics import Estimate
 
 BROKEN, GATE = r"\textsuperscript{$\times$}", r"\textsuperscript{\dag}"
@@ -94,8 +96,16 @@ def legend(results: list[CellResult]) -> str:
     meanings = dict(marks.MEANINGS)
     signs = "".join(f" {sign}: {meanings[found.strip()]}." for sign, found in used if found)
     caches = sorted({result.cell.target.cache for result in results if not result.cell.target.exact_cache})
-    given = f" Decoded with an approximate cache ({', '.join(caches)}): exact given that cache." if caches else ""
-    return signs + given
+    return signs + (given(caches, results) if caches else "")
+
+
+def given(caches: list[str], results: list[CellResult]) -> str:
+    """What an approximate cache means for a table: what is claimed under it, and what it was seen to change."""
+    promised = all(result.claim == Claim.EXACT_GIVEN_CACHE for result in results)
+    equal, n = totals(result for result in results if result.cell.is_baseline)
+    claim = ": exact given that cache" if promised else ""
+    seen = f" {equal:,} of {count(n, 'draft-free output')} equal decoding without a cache." if n else ""
+    return f" Decoded with an approximate cache ({escape(', '.join(caches))}){claim}.{seen}"
 
 
 def line(cells: list[str]) -> str:

@@ -69,11 +69,14 @@ def claim(result: CellResult) -> Value:
     return Value(text, flag="alarm") if is_broken(result) else Value(text)
 
 
-def crossed(pairs: Sequence[tuple[CellResult, CellResult]], noun: str) -> str:
-    """The sentence that says how many comparisons have a broken cell; empty where none has."""
+def crossed(pairs: Sequence[Sequence[CellResult]], noun: str, *, counted: bool = True) -> str:
+    """The sentence that says how many comparisons have a broken cell (and, if so, are not `counted`); empty where none
+    has.
+    """
     bad = sum(bool(broken(*pair)) for pair in pairs)
-    verb = "has" if bad == 1 else "have"
-    return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN}." if bad else ""
+    verb, are = ("has", "is") if bad == 1 else ("have", "are")
+    rest = "" if counted else f" and {are} not counted"
+    return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN}{rest}." if bad else ""
 
 
 def doubted(value: Value, *results: CellResult) -> Value:

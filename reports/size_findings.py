@@ -36,12 +36,17 @@ class Beside:
 def findings(groups: Sequence[SizeGroup], labels: Labels) -> Lines:
     """The lines of all groups: forwards, shares of a round, cost of verification, by method."""
     lines: list[tuple[Level, str]] = []
-    for family in dict.fromkeys(group.family for group in groups):
-        own = [group for group in groups if group.family == family]
+    for ends_of in dict.fromkeys(map(outer, groups)):
+        own = [group for group in groups if outer(group) == ends_of]
         for method in dict.fromkeys(labels.method[result.cell_id] for group in own for result in group.results):
             lines += [("note", text) for text in of_method(method, beside(own, method, labels))]
         lines += [("warning", text) for text in left_out(own)]
     return Lines(lines=tuple(lines) or (("note", "No method has cells on both sizes that can be compared."),))
+
+
+def outer(group: SizeGroup) -> tuple[str, str, str]:
+    """What groups must share to be spoken of together: their family, their smallest and their largest target."""
+    return group.family, group.targets[0], group.targets[-1]
 
 
 def beside(groups: Iterable[SizeGroup], method: str, labels: Labels) -> list[Beside]:
@@ -65,7 +70,8 @@ def of_method(method: str, pairs: list[Beside]) -> list[str]:
     small, large = (f"{target(r)} ({parameters(size(r))})" for r in (pairs[0].small, pairs[0].large))
     said = [
         f"{method}, forwards: NFE reduction {spread(pairs, small, large, lambda r: r.nfe_reduction, TIMES)}, accepted "
-        f"{spread(pairs, small, large, lambda r: r.accepted_per_round, 'states a round')}."
+        f"{spread(pairs, small, large, lambda r: r.accepted_per_round, 'states a round')}; least to greatest of "
+        f"{count(len(pairs), 'comparison')}."
     ]
     sound = [pair for pair in pairs if pair.sound]
     if sound:
@@ -85,10 +91,9 @@ def shares(method: str, pairs: list[Beside], small: str, large: str) -> str:
         f"drafter's, {spread(pairs, small, large, lambda r: r.round_time.forward_share, '%')} are verification."
     )
     if known:
-        doubt = "".join(f"; {said}" for hits in dict.fromkeys((less, more)) if (said := chance(hits, len(known))))
         text += (
             f" On the larger target the drafter's share is smaller in {less}, larger in {more} of "
-            f"{count(len(known), 'comparison')} (intervals apart{doubt})."
+            f"{count(len(known), 'comparison')} (intervals apart{doubts(less, more, len(known))})."
         )
     return f"{text} {rest}" if (rest := unsaid(bare, "comparison")) else text
 
@@ -106,8 +111,14 @@ def costs(method: str, pairs: list[Beside], small: str, large: str) -> str:
         (large, [pair.large.throughput.ratio for pair in pairs]),
     ):
         fast, slow = sum(ratio.above() for ratio in ratios), sum(ratio.below() for ratio in ratios)
-        sides.append(f"faster in {fast}, slower in {slow} of {count(len(ratios), 'timing')} on {name}")
+        maybe = doubts(fast, slow, len(ratios))
+        sides.append(f"faster in {fast}, slower in {slow} of {count(len(ratios), 'timing')} on {name}{maybe}")
     return f"{text} Measured against draft-free: {', '.join(sides)}, beyond their intervals."
+
+
+def doubts(one: int, other: int, n: int) -> str:
+    """`; 1 of 8 is what chance may give`, for each of two counts of differences that is no more than that."""
+    return "".join(f"; {said}" for hits in dict.fromkeys((one, other)) if (said := chance(hits, n)))
 
 
 def spread(pairs: list[Beside], small: str, large: str, read: Read, unit: str = "") -> str:

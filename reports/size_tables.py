@@ -9,8 +9,9 @@ from dataclasses import replace
 from reports import marks
 from reports.labels import Labels
 from reports.model import Head, Table, Value
+from reports.shown import shown
 from reports.size_groups import SizeGroup, parameters, size, target
-from reports.text import TIMES, interval, number
+from reports.text import TIMES
 from sweeps.aggregate import CellResult
 from sweeps.statistics import Estimate
 
@@ -127,9 +128,3 @@ def costs_row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
 def remainder(estimate: Estimate) -> Estimate:
     """What is left over, without an interval: near zero a range of factors says nothing."""
     return replace(estimate, low=None, high=None)
-
-
-def shown(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> Value:
-    """An estimate with its interval, in the unit of its head."""
-    value = None if estimate.value is None else scale * estimate.value
-    return Value(number(value, digits), interval(estimate, digits, scale))

@@ -6,10 +6,10 @@ from reports import marks
 from reports.labels import Labels
 from reports.model import Head, Table, Value
 from reports.noise_modes import Pair, forwards_a_token
-from reports.text import interval, no_interval, number
+from reports.shown import shown
+from reports.text import no_interval
 from sweeps.aggregate import CellResult
 from sweeps.draws import bound_holds_for
-from sweeps.statistics import Estimate
 
 MOST_ROWS = 200
 
@@ -92,12 +92,6 @@ def row(result: CellResult, labels: Labels) -> tuple[Value, ...]:
         shown(result.correct, 1, 100),
         marks.claim(result),
     )
-
-
-def shown(estimate: Estimate, digits: int, scale: float = 1.0) -> Value:
-    """An estimate with its interval."""
-    value = None if estimate.value is None else scale * estimate.value
-    return Value(number(value, digits), interval(estimate, digits, scale))
 
 
 def place(result: CellResult, labels: Labels) -> tuple[bool, str, int, str, float]:

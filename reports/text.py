@@ -26,15 +26,15 @@ def visible(text: str, longest: int = LONGEST) -> str:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with fixed digits; n/a where it is undefined."""
+    """A number with fixed digits, never a negative zero; n/a where it is undefined."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
-    return f"{value:,.{digits}f}"
+    return f"{value:z,.{digits}f}"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage."""
-    return NOT_AVAILABLE if value is None else f"{100 * value:.{digits}f} %"
+    return NOT_AVAILABLE if value is None else f"{100 * value:z.{digits}f} %"
 
 
 def interval(estimate: Estimate, digits: int = 2, scale: float = 1.0) -> str:

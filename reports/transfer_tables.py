@@ -3,14 +3,19 @@
 Every number carries the marks of the cells it rests on; what is ahead or behind is said in words.
 """
 
+from dataclasses import replace
+from statistics import fmean
+
 from reports import marks
-from reports.contests import forwards_ratio, verdict
+from reports.contests import verdict
 from reports.frames import Frames, base_id
 from reports.model import Head, Table, Value
+from reports.shown import shown
 from reports.text import DASH, TIMES, count, interval, no_interval, number
-from reports.transfers import Condition, Line, fewest, loss, paired, versus
+from reports.transfer_lines import Line, by_prompt, fewest, loss, paired, versus
+from reports.transfers import Condition
+from reports.uncached import beside
 from sweeps.claims import Claim
-from sweeps.merge import NO_ROWS
 from sweeps.statistics import Estimate, mean, ratio_of_sums
 
 NATIVE, ABSENT = "native", "not in the plan"
@@ -18,8 +23,8 @@ VERDICTS = {1: "ahead of", -1: "behind", 0: "open:"}
 PAIR_HEADS = (
     Head(name="Target", number=False),
     Head(name="Drafter", number=False),
-    Head(name="Prompts", meaning="decoded, of all tasks that the row is about"),
-    Head(name="Identical", number=False, meaning="generations equal to draft-free decoding, token by token; the claim"),
+    Head(name="Prompts", meaning="decoded, of all tasks and seeds that the row is about"),
+    Head(name="Identical", number=False, meaning="equal to draft-free, token by token, of those compared; the claim"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
     Head(name="Native NFE", unit="forwards/prompt", meaning="the native drafter's, on the prompts that both decoded"),
     Head(name="Tokens a forward", meaning="generated tokens over forwards"),
@@ -78,8 +83,8 @@ def reduced(line: Line, frames: Frames) -> Value:
 def reduction(line: Line, frames: Frames) -> Estimate:
     """Draft-free NFE over a line's NFE, over its tasks and seeds."""
     by_id = {result.cell_id: result for result in frames.results}
-    pairs = [(by_id[base_id(result)], result) for result in line.results if base_id(result) in by_id]
-    return forwards_ratio(frames, pairs)
+    free = {place: by_id[base_id(result)] for place, result in line.cells.items() if base_id(result) in by_id}
+    return versus(frames, line, replace(line, cells=free))
 
 
 def losses(condition: Condition, frames: Frames) -> Table:
@@ -110,10 +115,8 @@ def lost(condition: Condition, line: Line | None, frames: Frames) -> Value:
 
 
 def scaled(estimate: Estimate) -> Estimate:
-    """A share in percent, never a negative zero."""
-    value, low, high = (
-        None if end is None else 100 * end + 0.0 for end in (estimate.value, estimate.low, estimate.high)
-    )
+    """A share in percent."""
+    value, low, high = (None if end is None else 100 * end for end in (estimate.value, estimate.low, estimate.high))
     return Estimate(value=value, low=low, high=high, n=estimate.n, how=estimate.how)
 
 
@@ -147,10 +150,9 @@ def pair_rows(condition: Condition, frames: Frames) -> list[tuple[Value, ...]]:
 
 def pair_row(condition: Condition, line: Line, frames: Frames) -> tuple[Value, ...]:
     """One drafter on one target."""
-    stored = (frames.rows.get(result.cell_id, NO_ROWS) for result in line.results)
-    generations = [row for rows in stored for row in rows.generations.values()]
-    nfe = mean([row.counters.nfe for row in generations])
-    tokens = ratio_of_sums([row.tokens_generated for row in generations], [row.counters.nfe for row in generations])
+    decoded = by_prompt(frames, line)
+    forwards = [fmean(row.counters.nfe for (row,) in seeds) for seeds in decoded]
+    tokens = ratio_of_sums([fmean(row.tokens_generated for (row,) in seeds) for seeds in decoded], forwards)
     name = condition.names.get((line.drafter, line.digest), line.name)
     broken = marks.broken(*line.results)
     few = marks.partial(*line.results)
@@ -162,9 +164,9 @@ def pair_row(condition: Condition, line: Line, frames: Frames) -> tuple[Value, .
         Value(f"{name}{f', {NATIVE}' if line.native else ''}{broken}", flag="alarm" if broken else ""),
         Value(prompts, flag="warning" if few or missing else ""),
         identical(line),
-        Value(number(nfe.value, 1), interval(nfe, 1)),
+        shown(mean(forwards), 1),
         Value(NATIVE) if line.native else native_nfe(line, native, frames),
-        Value(number(tokens.value), interval(tokens)),
+        shown(tokens),
         lost(condition, line, frames),
         standing(fewest(condition.baselines(line, trained=False)), line, frames),
         standing(fewest(condition.baselines(line, trained=True)), line, frames),
@@ -180,11 +182,13 @@ def native_nfe(line: Line, native: Line | None, frames: Frames) -> Value:
 
 
 def identical(line: Line) -> Value:
-    """How many generations equal draft-free decoding, and what is claimed."""
+    """How many generations equal draft-free decoding, what is claimed, and what an approximate cache changes."""
     checked = sum(result.identity.n_checked for result in line.results)
     equal = sum(result.identity.n_identical for result in line.results)
     broken = marks.broken(*line.results)
-    return Value(f"{equal:,} of {checked:,}, {line.first.claim}{broken}", flag="alarm" if broken else "")
+    return Value(
+        f"{equal:,} of {checked:,}, {line.first.claim}{broken}{beside(*line.results)}", flag="alarm" if broken else ""
+    )
 
 
 def standing(baseline: Line | None, line: Line, frames: Frames) -> Value:

@@ -1,58 +1,21 @@
 """Drafters on targets that their artifact was not made on, beside the native drafter and what needs no such file.
 
 An artifact is told by its digest and a target by its weights, whatever a sweep calls either. Cells are held against
-each other under one condition (all but target, task, seed and drafter), on the same prompts.
+each other under one condition (all but target, task, seed and drafter).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any
 
 from reports.frames import Frames
 from reports.labels import Labels, apart, labels_of, setting_facts, varying
-from reports.text import visible
+from reports.transfer_lines import Line, Place, fewest, kind, of_task
 from sweeps.aggregate import CellResult
 from sweeps.cell import DRAFTER_IDENTITY, canonical_json
-from sweeps.merge import NO_ROWS
-from sweeps.statistics import Estimate, ratio_of_sums
 
-OF_TARGET = ("dtype ", "cache ", "revision ")  # facts of a setting that belong to its target
-Place = tuple[str, int]  # a task and a seed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One drafter on one target under one condition: its cells by task and seed. `drafter` is what it shares with the
-    native one: its identity without the artifact.
-    """
-
-    name: str
-    target: str
-    drafter: str
-    digest: str
-    cells: dict[Place, CellResult]
-
-    @property
-    def results(self) -> tuple[CellResult, ...]:
-        """Its cells."""
-        return tuple(self.cells.values())
-
-    @property
-    def first(self) -> CellResult:
-        """One of its cells: drafter, target and claim are the same in all."""
-        return self.results[0]
-
-    @property
-    def native(self) -> bool | None:
-        """Whether its artifact was made on its target (None: it has none, or does not say on which)."""
-        return self.first.cell.is_native
-
-    @property
-    def n(self) -> int:
-        """Prompts decoded."""
-        return sum(result.n for result in self.results)
+OF_TARGET = ("dtype ", "cache ", "approximate cache ", "revision ")  # facts of a setting that belong to its target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +50,7 @@ class Condition:
         return next((line for line in self.lines[target] if (line.drafter, line.digest) == source), None)
 
     def native(self, line: Line) -> Line | None:
-        """The drafter of that kind and those options that was made on a line's target; of several the best one."""
+        """The drafter of that kind and those options that was made on a line's target; of several `fewest`."""
         own = [other for other in self.lines[line.target] if other.drafter == line.drafter and other.native]
         return fewest(own)
 
@@ -101,11 +64,6 @@ class Condition:
         for target in self.targets:
             found = (self.line(source, target) for source in self.sources)
             yield from (line for line in found if line is not None and line.native is False)
-
-
-def kind(line: Line) -> str:
-    """The entry of the table of drafters that a line is of."""
-    return line.first.cell.drafter.kind
 
 
 def conditions(frames: Frames) -> tuple[Condition, ...]:
@@ -138,7 +96,7 @@ def condition(title: str, results: list[CellResult], targets: dict[str, str], la
         cells[targets[result.cell_id], options(result), result.cell.drafter.digest][place] = result
     lines: dict[str, list[Line]] = defaultdict(list)
     for (target, drafter, digest), own in cells.items():
-        name = visible(next(iter(own.values())).cell.drafter.name, 60)
+        name = labels.method[next(iter(own.values())).cell_id]
         lines[target].append(Line(name=name, target=target, drafter=drafter, digest=digest, cells=own))
     every = [line for own in lines.values() for line in own]
     at_home = {(line.drafter, line.digest): place for place, line in enumerate(every) if line.native}
@@ -174,60 +132,21 @@ def target_names(results: Iterable[CellResult]) -> dict[str, str]:
         named[result.cell.target.name].append(result)
     names: dict[str, str] = {}
     for own in named.values():
-        rows = [{"": facts[""]} | {key: facts[key] for key in OF_TARGET} for facts in map(facts_of, own)]
+        rows = [
+            {"": facts[""]} | {key: facts[key] for key in OF_TARGET} | {"cache ": result.cell.target.cache}
+            for result in own
+            for facts in [setting_facts(result.cell)]
+        ]
         told = apart(varying(rows, always=1), [result.cell.target.digest for result in own])
         names |= {result.cell_id: name for result, name in zip(own, told, strict=True)}
     return names
-
-
-def facts_of(result: CellResult) -> dict[str, str]:
-    """What a cell shares with those of its table."""
-    return setting_facts(result.cell)
 
 
 def condition_titles(results: list[CellResult]) -> list[str]:
     """Temperature and budget, and what else differs between conditions."""
     rows = []
     for result in results:
-        facts = facts_of(result)
-        own = {key: text for key, text in facts.items() if key not in ("", *OF_TARGET, "T = ")}
+        facts = setting_facts(result.cell)
+        own = {key: text for key, text in facts.items() if key not in ("", "T = ", *OF_TARGET)}
         rows.append({"T = ": facts["T = "], "D = ": str(result.cell.drafter.budget), **own})
-    return varying(rows)
-
-
-def fewest(lines: Iterable[Line]) -> Line | None:
-    """The line with the greatest NFE reduction, where one has any (the arithmetic mean over its tasks and seeds)."""
-    measured = [(fmean(values), line) for line in lines if (values := reductions(line))]
-    return max(measured, key=lambda pair: pair[0], default=(0.0, None))[1]
-
-
-def reductions(line: Line) -> list[float]:
-    """The NFE reductions of a line's cells that have one."""
-    return [result.nfe_reduction.value for result in line.results if result.nfe_reduction.value is not None]
-
-
-def of_task(line: Line, task: str) -> Line | None:
-    """A line's cells of one task; None where it has none."""
-    cells = {place: result for place, result in line.cells.items() if place[0] == task}
-    return replace(line, cells=cells) if cells else None
-
-
-def paired(frames: Frames, line: Line, other: Line) -> list[tuple[int, int]]:
-    """NFE of `line` and of `other` for each prompt, task and seed that both decoded."""
-    found = []
-    for place in (place for place in line.cells if place in other.cells):
-        ours, theirs = (frames.rows.get(one.cells[place].cell_id, NO_ROWS).generations for one in (line, other))
-        found += [(ours[i].counters.nfe, theirs[i].counters.nfe) for i in sorted(ours.keys() & theirs.keys())]
-    return found
-
-
-def versus(frames: Frames, line: Line, other: Line | None) -> Estimate:
-    """NFE of `other` over NFE of `line` on the prompts that both decoded. Above 1: `line` needs fewer forwards."""
-    both = paired(frames, line, other) if other is not None else []
-    return ratio_of_sums([theirs for _, theirs in both], [ours for ours, _ in both])
-
-
-def loss(ratio: Estimate) -> Estimate:
-    """The share of the native NFE reduction that is lost, from native NFE over own NFE; negative: it is better."""
-    value, low, high = (None if end is None else 1 - end for end in (ratio.value, ratio.high, ratio.low))
-    return Estimate(value=value, low=low, high=high, n=ratio.n, how=ratio.how)
+    return varying(rows, always=2)

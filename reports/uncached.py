@@ -20,17 +20,23 @@ LEAD = (
 )
 
 
-def beside(result: CellResult) -> str:
-    """What stands behind the claim of a cell with an approximate cache; empty where the cache is exact."""
-    agreement, cache = result.agreement, result.cell.target.cache
-    if agreement is None:
+def beside(*results: CellResult) -> str:
+    """What stands behind the claim that cells of one target and rule share; empty where the cache is exact."""
+    first, cache = results[0], results[0].cell.target.cache
+    if first.agreement is None:
         return ""
-    if result.claim == Claim.DISTRIBUTION_EXACT:
+    if first.claim == Claim.DISTRIBUTION_EXACT:
         return f" (given the {cache} cache)"
-    if not result.cell.is_comparable_uncached:
+    if not first.cell.is_comparable_uncached:
         return f" ({cache}; uncached: not comparable)"
-    equal = f"{agreement.n_identical}/{agreement.n} equal uncached" if agreement.n else "uncached: not measured"
-    return f" ({cache}; {equal})"
+    equal, n = totals(results)
+    return f" ({cache}; {f'{equal:,}/{n:,} equal uncached' if n else 'uncached: not measured'})"
+
+
+def totals(results: Iterable[CellResult]) -> tuple[int, int]:
+    """How many outputs of cells equal those without a cache, of how many that both decoded."""
+    measured = [own for result in results if (own := result.agreement) is not None]
+    return sum(own.n_identical for own in measured), sum(own.n for own in measured)
 
 
 def sentences(results: Iterable[CellResult]) -> list[str]:
@@ -44,8 +50,7 @@ def sentences(results: Iterable[CellResult]) -> list[str]:
 
 def sentence(name: str, cache: str, cells: list[CellResult]) -> str:
     """What one target's approximate cache was seen to change."""
-    agreements = [cell.agreement for cell in cells if cell.agreement is not None]
-    n, equal = sum(own.n for own in agreements), sum(own.n_identical for own in agreements)
+    equal, n = totals(cells)
     said = f"{visible(name, 80)}, {cache} cache: claims are exact given this cache, not lossless; "
     if not n:
         return f"{said}how many outputs equal decoding without a cache was not measured."

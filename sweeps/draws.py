@@ -64,7 +64,7 @@ def known(drawn: Drawn) -> list[float]:
     return [distance for distance in drawn.distances if distance is not None]
 
 
-def share(above: Sequence[float], below: Sequence[int]) -> Estimate:
-    """A share of commits (or a mean of numbers up to 1): its interval ends at 1."""
-    estimate = ratio_of_sums(above, [float(count) for count in below])
+def share(above: Sequence[float], below: Sequence[float]) -> Estimate:
+    """A share of commits or of seconds (or a mean of numbers up to 1): its interval ends at 1."""
+    estimate = ratio_of_sums(above, below)
     return estimate if estimate.high is None else replace(estimate, high=min(1.0, estimate.high))

@@ -12,6 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
+from sweeps.draws import share
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
 
@@ -145,8 +146,8 @@ def of_sums(prompts: Sequence[RoundSums]) -> RoundTime:
     def a_round(name: str) -> Estimate:
         return ratio_of_sums([MS * seconds for seconds in parts[name]], rounds)
 
-    def share(name: str) -> Estimate:
-        return ratio_of_sums(parts[name], parts["total"])
+    def part(name: str) -> Estimate:
+        return share(parts[name], parts["total"])
 
     return RoundTime(
         total=a_round("total"),
@@ -154,10 +155,10 @@ def of_sums(prompts: Sequence[RoundSums]) -> RoundTime:
         forward=a_round("forward"),
         walk=a_round("walk"),
         rest=a_round("rest"),
-        drafter_share=share("drafter"),
-        forward_share=share("forward"),
-        walk_share=share("walk"),
-        rest_share=share("rest"),
+        drafter_share=part("drafter"),
+        forward_share=part("forward"),
+        walk_share=part("walk"),
+        rest_share=part("rest"),
         positions=ratio_of_sums([float(one.positions) for one in prompts], rounds),
         draft_free=ratio_of_sums([MS * one.draft_free for one in prompts], plain),
         draft_free_forward=ratio_of_sums(

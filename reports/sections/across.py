@@ -7,7 +7,8 @@ from reports import marks
 from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
-from reports.text import TIMES, interval, number
+from reports.shown import shown
+from reports.text import TIMES
 from sweeps.aggregate import CellResult
 from sweeps.means import arithmetic, geometric, over_seeds
 from sweeps.statistics import Estimate, undefined
@@ -64,11 +65,6 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
             times = (shown(mean) if mean.value is None else marks.doubted(shown(mean), *cells) for mean in timed)
             rows.append((*texts, *map(shown, reduced), *times))
     return rows
-
-
-def shown(mean: Estimate) -> Value:
-    """A mean with its interval."""
-    return Value(number(mean.value), interval(mean))
 
 
 def by_task(cells: list[CellResult], labels: Labels, read: Callable[[CellResult], Estimate]) -> list[Estimate]:

@@ -10,7 +10,8 @@ from reports.frames import Frames, base_id
 from reports.labels import Labels, labels_of
 from reports.marks import BROKEN
 from reports.model import Group, Head, Lines, SectionInfo, Table, Value
-from reports.text import DASH, TIMES, interval, number, percent
+from reports.shown import shown
+from reports.text import DASH, NOT_AVAILABLE, TIMES, interval
 from reports.uncached import sentences
 from sweeps.aggregate import CellResult
 from sweeps.agreement import Agreement
@@ -38,7 +39,7 @@ COSTS = (
     *AXES,
     Head(name="NFE", unit="forwards/prompt", meaning="draft-free with this cache"),
     Head(name="NFE, no cache", unit="forwards/prompt", meaning="equal unless one of both stops earlier"),
-    Head(name="Positions", unit="a prompt", meaning="token positions forwarded, draft-free with this cache"),
+    Head(name="Positions", unit="a prompt", meaning="forwarded, without prefill, draft-free with this cache"),
     Head(name="Positions, no cache", unit="a prompt"),
     Head(name="Saved", unit=TIMES, meaning="positions without a cache over those with it"),
     Head(name="Correct", unit="%", meaning="right answers with this cache; Wilson interval"),
@@ -48,9 +49,9 @@ COSTS = (
 LEAD = (
     "With an approximate cache, keys and values of other blocks are as old as the block's first forward. Drafted "
     "outputs are checked against draft-free decoding with the same cache, which they must equal (exact given the "
-    "cache). What the cache itself changes is measured here: draft-free decoding with it and without any, the same prompts and the "
-    "same noise; kept tokens are compared. It decides no claim. With independent noise outputs differ by chance, and "
-    "nothing is compared."
+    "cache). What the cache itself changes is measured here: draft-free decoding with it and without any, the same "
+    "prompts and the same noise; kept tokens are compared. It decides no claim. With independent noise outputs differ "
+    "by chance, and nothing is compared. Forwards and positions are counts, not times."
 )
 
 
@@ -92,7 +93,12 @@ def agreement_row(result: CellResult, own: Agreement, drafted: list[CellResult],
     """Claim and identity of the drafted cells with the same cache, agreement without one."""
     claims = dict.fromkeys(other.claim for other in drafted) or {result.claim: None}
     if own.n:
-        measured: tuple[Value, ...] = (Value(str(own.n)), share(own.identical), share(own.equal_tokens), first(own))
+        measured: tuple[Value, ...] = (
+            Value(str(own.n)),
+            shown(own.identical, 1, 100),
+            shown(own.equal_tokens, 1, 100),
+            first(own),
+        )
     else:
         why = "not measured" if result.cell.is_comparable_uncached else "independent noise"
         measured = (Value(why, flag="warning"), *[Value(DASH)] * 3)
@@ -114,32 +120,22 @@ def cost_row(result: CellResult, own: Agreement, labels: Labels) -> tuple[Value,
     """Forwards, positions and right answers, with the cache and without."""
     return (
         *axes(result, labels),
-        measured(own.nfe, 1),
-        measured(own.nfe_uncached, 1),
-        measured(own.positions, 0),
-        measured(own.positions_uncached, 0),
-        measured(own.positions_ratio, 2),
-        share(own.correct),
-        share(own.correct_uncached),
+        shown(own.nfe, 1),
+        shown(own.nfe_uncached, 1),
+        shown(own.positions, 0),
+        shown(own.positions_uncached, 0),
+        shown(own.positions_ratio),
+        shown(own.correct, 1, 100),
+        shown(own.correct_uncached, 1, 100),
         points(own.correct_difference),
     )
-
-
-def measured(estimate: Estimate, digits: int) -> Value:
-    """A number with its interval."""
-    return Value(number(estimate.value, digits), interval(estimate, digits))
-
-
-def share(estimate: Estimate) -> Value:
-    """A share as a percentage, without the sign, with its interval."""
-    return Value(percent(estimate.value).removesuffix(" %"), interval(estimate, 1, 100))
 
 
 def points(difference: Estimate) -> Value:
     """A difference of shares in percentage points, with its sign."""
     if difference.value is None:
-        return Value(number(None))
-    return Value(f"{100 * difference.value:+.1f}", interval(difference, 1, 100))
+        return Value(NOT_AVAILABLE)
+    return Value(f"{100 * difference.value:+z.1f}", interval(difference, 1, 100))
 
 
 def first(own: Agreement) -> Value:

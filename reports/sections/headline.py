@@ -5,11 +5,12 @@ from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Group, Head, SectionInfo, Table, Value
 from reports.phrases import UNCORRECTED
-from reports.text import DASH, TIMES, count, interval, number, percent, significant
+from reports.shown import shown
+from reports.text import DASH, TIMES, count, significant
 from reports.uncached import LEAD
 from reports.winners import nfe_winners, throughput_winners
 from sweeps.aggregate import CellResult
-from sweeps.statistics import ALIKE, FEWEST, Estimate
+from sweeps.statistics import ALIKE, FEWEST
 
 MOST_ROWS = 1200
 FOLD_FROM = 6
@@ -97,25 +98,20 @@ def row(result: CellResult, labels: Labels, best: tuple[set[str], set[str]], see
         *((Value(str(cell.seed)),) if seeds else ()),
         Value(labels.budget(cell)),
         marks.prompts(result),
-        measured(result.nfe, digits=1),
-        Value(DASH) if own else measured(result.nfe_reduction, best=result.cell_id in best[0]),
-        marks.doubted(measured(rate, digits=significant(rate.value)), result),
+        shown(result.nfe, digits=1),
+        Value(DASH) if own else shown(result.nfe_reduction, best=result.cell_id in best[0]),
+        marks.doubted(shown(rate, digits=significant(rate.value)), result),
         Value(DASH) if own else throughput(result, best=result.cell_id in best[1]),
-        Value(percent(result.correct.value).removesuffix(" %"), interval(result.correct, 1, 100)),
+        shown(result.correct, 1, 100),
         marks.claim(result),
         identical(result),
     )
     return values
 
 
-def measured(estimate: Estimate, digits: int = 2, *, best: bool = False) -> Value:
-    """An estimate with its interval."""
-    return Value(number(estimate.value, digits), interval(estimate, digits), best=best)
-
-
 def throughput(result: CellResult, *, best: bool) -> Value:
     """The throughput ratio, marked where its timing failed a gate."""
-    return marks.doubted(measured(result.throughput.ratio, best=best), result)
+    return marks.doubted(shown(result.throughput.ratio, best=best), result)
 
 
 def identical(result: CellResult) -> Value:

@@ -9,6 +9,7 @@ from reports.frames import Frames
 from reports.labels import Labels, labels_of
 from reports.model import Chart, Group, Head, Level, Lines, Part, Point, SectionInfo, Table, Value, notes_of
 from reports.phrases import UNCORRECTED
+from reports.shown import shown
 from reports.text import count, interval, no_interval, number, percent, visible
 from sweeps.order_study import OrderStudy, StudyShares
 from sweeps.statistics import Estimate
@@ -229,7 +230,7 @@ def share_row(shares: StudyShares) -> tuple[Value, ...]:
         Value(str(shares.look_ahead)),
         Value(f"{shares.by_model.n:,}"),
         Value(f"{shares.asked:,}"),
-        *(share(estimate) for estimate in (shares.argmax, shares.drawn, shares.by_confidence, shares.by_model)),
+        *(shown(estimate, 1, 100) for estimate in (shares.argmax, shares.drawn, shares.by_confidence, shares.by_model)),
         Value(number(ratio.value), interval(ratio)) if ratio is not None else Value(number(None)),
     )
 
@@ -237,9 +238,4 @@ def share_row(shares: StudyShares) -> tuple[Value, ...]:
 def top_row(shares: StudyShares) -> tuple[Value, ...]:
     """One look-ahead: the token among ever more candidates."""
     texts = str(shares.look_ahead), f"{shares.asked:,}"
-    return (*map(Value, texts), *(share(estimate) for estimate in shares.in_top))
-
-
-def share(estimate: Estimate) -> Value:
-    """A share in per cent."""
-    return Value(percent(estimate.value).removesuffix(" %"), interval(estimate, 1, 100))
+    return (*map(Value, texts), *(shown(estimate, 1, 100) for estimate in shares.in_top))

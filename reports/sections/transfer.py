@@ -10,8 +10,9 @@ from reports.model import Chart, Group, Head, Lines, Part, Point, SectionInfo, T
 from reports.phrases import UNCORRECTED
 from reports.text import DASH, count
 from reports.transfer_findings import findings, identity_line
+from reports.transfer_lines import loss, versus
 from reports.transfer_tables import losses, pairs, pairs_by_task, reductions, scaled
-from reports.transfers import Condition, conditions, loss, versus
+from reports.transfers import Condition, conditions
 
 MOST_CONDITIONS = 8
 OPEN_CONDITIONS = 3
@@ -25,9 +26,11 @@ LEAD = (
     "dtype or cache of the same weights is the same target), and transferred to all others, without being trained "
     "again. Loss is the share of the native drafter's NFE reduction that is gone, 1 \u2212 native NFE over own NFE on "
     "the same prompts: 0 is no loss; below 0 the transferred drafter needs fewer forwards. Of several native drafters "
-    "of a kind the one with the fewest forwards counts. Ahead, behind or open is said by the 95 % interval of the best "
-    "baseline's NFE over the drafter's. Baselines are drafters of another kind: those that need no training, and "
-    f"beside them those made on the target itself. {UNCORRECTED} {marks.LEAD}"
+    "of a kind the one with the fewest forwards counts (a broken one only where there is no other). Ahead, behind or "
+    "open is said by the 95 % interval of the best baseline's NFE over the drafter's. Baselines are drafters of other "
+    "kinds: those that need no training, and beside them those made on the target itself. Seeds of one prompt count as "
+    "one prompt, with their mean. "
+    f"{UNCORRECTED} {marks.LEAD}"
 )
 
 

@@ -105,14 +105,14 @@ def forward_bytes(shape: BodyShape, dtype: str, positions: int, *, keys: int, gp
         attention = normed + (pair + query) * size + scores
     else:  # keys and values once for every query head
         attention = normed + (pair + 4 * query) * size
-    inner = normed + 3 * shape.mlp * size
+    shared = experts.shared * experts.mlp if (experts := shape.experts) else 0
+    inner = normed + 3 * max(shape.mlp, shared) * size
     held = positions * (2 * stream + max(norm, attention, inner))
-    if shape.experts is None:
+    if experts is None:
         return held
-    experts, chunk = shape.experts, min(positions, EXPERT_CHUNK)
+    chunk = min(positions, EXPERT_CHUNK)
     routed = chunk * 3 * experts.count * experts.mlp * size + experts.count * shape.hidden * wide
-    shared = positions * 3 * experts.shared * experts.mlp * size
-    return max(held, positions * (2 * stream + 2 * normed) + max(routed, shared))
+    return max(held, positions * (2 * stream + 2 * normed) + routed)
 
 
 def logits_bytes(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bool) -> int:

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (its usual name)
 from torch import Tensor, nn
 
+from workers.targets.memory import EXPERT_CHUNK
 from workers.targets.shape import ExpertShape
 
 TINY = 1e-20  # as published: scores that all vanish give no division by zero
-CHUNK = 512  # positions whose expert activations are held at once
 
 
 class MLP(nn.Module):
@@ -79,7 +79,7 @@ class Mixture(nn.Module):
 
     def forward(self, x_XH: Tensor) -> Tensor:
         """The mixture at every position."""
-        parts = torch.split(x_XH.flatten(0, -2), CHUNK if not torch.is_grad_enabled() else x_XH.numel())
+        parts = torch.split(x_XH.flatten(0, -2), EXPERT_CHUNK if not torch.is_grad_enabled() else x_XH.numel())
         routed_XH = torch.cat([self.routed(part_PH) for part_PH in parts]).view_as(x_XH)
         return routed_XH if self.shared is None else routed_XH + self.shared(x_XH)
 

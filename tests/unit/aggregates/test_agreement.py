@@ -42,6 +42,19 @@ def test_numbers_of_four_prompts_by_hand() -> None:
     assert (own.correct_difference.value, own.correct_difference.n) == (0.0, 3)
 
 
+def test_each_side_counts_its_own_and_only_prompts_that_both_scored() -> None:
+    base = row([1, 2])
+    slow, fast = (
+        replace(base, counters=replace(base.counters, nfe=nfe, accepted=(0,) * nfe, drafted=(0,) * nfe))
+        for nfe in (9, 4)
+    )
+    wrong, unscored = replace(slow, correct=False), replace(slow, correct=None)
+    own = agreement([(fast, wrong), (fast, unscored), (fast, slow)])
+    assert (own.nfe.value, own.nfe_uncached.value) == (4, 9)
+    assert (own.correct.n, own.correct_uncached.n, own.correct_difference.n) == (2, 2, 2)
+    assert (own.correct.value, own.correct_uncached.value, own.correct_difference.value) == (1.0, 0.5, 0.5)
+
+
 def test_what_lies_behind_the_first_stop_id_is_no_answer() -> None:
     own = agreement([(row([1, 2, 0, 7], kept=2), row([1, 2, 0, 9], kept=2))])
     assert (own.n_identical, own.equal_tokens.value, own.first_divergence) == (1, 1.0, None)

@@ -95,6 +95,13 @@ def test_an_interval_needs_prompts_that_differ() -> None:
     assert of_sums(timed(lambda i: 0.1)).drafter_share.low is None
 
 
+def test_an_interval_of_a_share_ends_at_one() -> None:
+    prompts = [sums_of(drafter=0.01, forward=forward) for forward in (0.98, 0.7, 0.98)]
+    share = of_sums(prompts).forward_share
+    assert share.value == pytest.approx(2.66 / 3)
+    assert share.low < share.value < share.high == 1.0
+
+
 def test_rows_without_the_draft_free_forward_have_no_cost() -> None:
     timings = {i: record(i, (1.0,), (0.1, 0.8, 0.1), (2.0,), forward=None) for i in range(3)}
     rows, plain = ({i: generation(i, n) for i in range(3)} for n in (10, 20))
@@ -131,13 +138,15 @@ def test_draft_free_rounds_count_a_prompt_once_whatever_it_was_timed_beside() ->
     assert (whole.value, whole.n) == (pytest.approx(1000 * 8 / 50), 2)
     assert forward.value == pytest.approx(1000 * 5.5 / 50)
     assert draft_free_rounds([])[0].value is None
-    assert draft_free_rounds([{0: replace(beside[0][0], baseline_forward_seconds=None)}])[1].value is None
+    old = {0: replace(beside[0][0], baseline_forward_seconds=None)}  # of before that was kept
+    for some in ([old], [old, *beside]):
+        assert draft_free_rounds(some)[1].value is None
 
 
-seconds = st.floats(0.01, 5.0)
+SECONDS, COUNTS = st.floats(0.01, 5.0), st.integers(1, 60)
 
 
-@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60), seconds, seconds, seconds, seconds), min_size=1))
+@given(st.lists(st.tuples(COUNTS, COUNTS, SECONDS, SECONDS, SECONDS, SECONDS), min_size=1, max_size=12))
 def test_verification_is_cheaper_than_the_break_even_exactly_where_rounds_take_less_time(rows) -> None:
     prompts = [
         sums_of(rounds=a, plain=b, drafter=d, forward=f, total=d + f, draft_free=p + q, draft_free_forward=p)

@@ -119,7 +119,7 @@ def test_a_reference_that_is_incomplete_or_contradicts_itself_is_named():
     contradicting = tables(identity.info(bad))[-1]
     assert texts(contradicting)[0][1:4] == ["tiny-arith", f"{METHOD} ✗ (3 of 4)", "counts do not add up"]
     assert "counts do not add up: 1 time." in lines(summary.info(bad))
-    assert all_labels(frames).setting[frames.references[0].cell_id] == "dual-tiny-sdar, T = 0, cache dual"
+    assert all_labels(frames).setting[frames.references[0].cell_id] == "dual-tiny-sdar, T = 0, approximate cache dual"
 
 
 def test_latex_captions_name_the_cache(frames):
@@ -127,7 +127,10 @@ def test_latex_captions_name_the_cache(frames):
     for setting, results in labels.by_setting(frames.results):
         kind = results[0].cell.target.cache
         made = latex.table(setting, results, labels)
-        assert f"Decoded with an approximate cache ({kind}): exact given that cache.}}" in made
+        assert (
+            f"Decoded with an approximate cache ({kind}): exact given that cache. "
+            "4 of 6 draft-free outputs equal decoding without a cache.}" in made
+        )
     exact = framed(sweep(grid(**ONE), prompts=2, timed=0))
     assert "cache" not in latex.table("s", list(exact.results), labels_of(exact.results))
 
@@ -141,3 +144,22 @@ def test_no_section_shows_such_a_claim_without_the_rate(reference):
             measured = ("(dual; 2/3 equal uncached)", "(dual; uncached: not comparable)")
             assert not text.startswith("exact given the cache") or text.endswith(measured)
             assert not text.startswith("distribution-exact") or text.endswith("(given the dual cache)")
+
+
+def test_a_caption_promises_nothing_that_independent_noise_does_not():
+    cells = cached(grid(**{**ONE, "temperatures": (1.0,), "noises": ("independent",)}), "dual")
+    frames = framed(sweep(cells, prompts=2, timed=0))
+    made = latex.table("s", list(frames.results), labels_of(frames.results))
+    assert made.splitlines()[1].endswith("Decoded with an approximate cache (dual).}")
+
+
+def test_a_setting_names_its_approximate_cache_even_where_all_cells_have_the_same():
+    dual = cached(grid(**ONE), "dual")
+    labels = labels_of(framed(sweep(dual, prompts=1, timed=0)).results)
+    assert set(labels.setting.values()) == {"dual-tiny-sdar, T = 0, approximate cache dual"}
+    plain = tuple(replace(cell, target=replace(cell.target, cache="none", exact_cache=True)) for cell in dual)
+    labels = labels_of(framed(sweep(dual + plain, prompts=1, timed=0)).results)
+    assert set(labels.setting.values()) == {
+        "dual-tiny-sdar, T = 0, approximate cache dual",
+        "dual-tiny-sdar, T = 0",
+    }

@@ -207,6 +207,19 @@ def test_temperatures_and_seeds_are_groups_of_their_own():
     assert all(group.targets == (SMALL, LARGE) for group in groups)
 
 
+def test_groups_with_other_targets_are_spoken_of_apart():
+    """Two sizes in float32; the smallest of the second group, in bfloat16, is a third one."""
+    cells = grid(targets=3, **{**ONE, "budgets": (4,)})
+    plain = tuple(cell for cell in cells if cell.target.name != "tiny-sdar2")
+    half = tuple(
+        replace(cell, target=replace(cell.target, dtype="bfloat16")) for cell in cells if cell.target.name != SMALL
+    )
+    found = [text for text in info(framed(sweep(plain + half, prompts=4))).findings if text.startswith("ssd, forwards")]
+    assert [text.count("tiny-sdar2 (131 k)") for text in found] == [0, 2]
+    assert [text.count("tiny-sdar1 (524 k)") for text in found] == [2, 0]
+    assert all(text.endswith("least to greatest of 1 comparison.") for text in found)
+
+
 @pytest.mark.parametrize(
     ("n", "text"),
     [

@@ -1,6 +1,6 @@
 """How estimates without an interval are spoken of."""
 
-from reports.text import no_interval, unsaid
+from reports.text import no_interval, number, percent, unsaid
 from sweeps.statistics import Estimate
 
 
@@ -20,3 +20,8 @@ def test_comparisons_without_an_interval_are_counted_in_one_sentence() -> None:
     assert unsaid([], "pair") == ""
     assert unsaid([bare(1)], "pair") == "1 pair has no interval (1 prompt): nothing can be said of it."
     assert unsaid([bare(1)] * 2, "pair") == "2 pairs have no interval (1 prompt): nothing can be said of them."
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    assert (number(-0.004), number(-0.04, 1), percent(-0.0004)) == ("0.00", "0.0", "0.0 %")
+    assert (number(-0.006), percent(-0.006)) == ("-0.01", "-0.6 %")

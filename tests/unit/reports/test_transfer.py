@@ -80,7 +80,14 @@ def test_every_pair_stands_beside_its_native_drafter_and_its_baselines(info):
     assert b_on_a[:6] == ["tiny-a", "from-tiny-b", "4", "4 of 4, lossless", "22.5", "18.0"]
     assert b_on_a[7:] == ["20.0", "ahead of ssd 1.20", "open: spiffy 0.98"]  # 108/90, 88/90
     assert native_b[:2] == ["tiny-b", "from-tiny-b, native"]
-    assert a_on_b[:6] == ["tiny-b", "from-tiny-a", "4", "4 of 4, exact given the cache", "24.0", "30.0"]
+    assert a_on_b[:6] == [
+        "tiny-b",
+        "from-tiny-a",
+        "4",
+        "4 of 4, exact given the cache (dual; 2/4 equal uncached)",
+        "24.0",
+        "30.0",
+    ]
     assert a_on_b[7:] == ["-25.0", "behind ssd 0.88", "behind ssd 0.88"]  # 84/96
 
 
@@ -110,7 +117,10 @@ def test_the_sentences_say_what_it_costs_and_who_is_ahead(frames, info):
         "interval, 1 need more, 1 are open."
     )
     (identity,) = [line for line in parts(info, Lines)[0].lines if line[0] == "good"]
-    assert identity[1] == "All 8 generations of 2 transferred cells that promise identity equal draft-free decoding."
+    assert identity[1] == (
+        "All 8 generations of 2 transferred cells that promise identity equal draft-free decoding "
+        "(of approximate caches: with the same cache)."
+    )
     page = summary.info(frames, [info])
     assert any(group.link == "transfer" for group in page.groups)
 
@@ -180,7 +190,8 @@ def test_failed_prompts_and_broken_cells_are_marked_wherever_they_count():
     assert [[BROKEN in text for text in row] for row in texts(lost)] == [[True, False, False], [False, True, False]]
     assert [row[1].count(BROKEN) for row in texts(pairs)] == [1, 0, 0, 0]
     assert BROKEN in texts(pairs)[1][5]
-    assert "1 of 2 comparisons has a cell marked" in info.findings[0]
+    assert "the mean of 1 pair; the worst is from-tiny-a on tiny-b" in info.findings[0]
+    assert info.findings[0].endswith(f" 1 of 2 pairs has a cell marked {BROKEN} and is not counted.")
     (chart,) = parts(info, Chart)
     assert [BROKEN in point.mark for point in chart.points] == [True, False]
 
@@ -193,14 +204,17 @@ def test_a_broken_transferred_cell_is_an_alarm_of_the_section():
     bad = replace(first, output_ids=(*first.output_ids[:-1], first.output_ids[-1] + 1))
     frames = framed(replace(made, results={**made.results, away: (replace(item, generations=(bad, *rest)),)}))
     lines = parts(transfer.info(frames), Lines)[0].lines
-    text = "Of 8 generations of 2 transferred cells that promise identity, 7 equal draft-free decoding."
-    assert ("alarm", text) in lines
+    text = "Of 8 generations of 2 transferred cells that promise identity, 7 equal draft-free decoding"
+    assert ("alarm", f"{text} (of approximate caches: with the same cache).") in lines
 
 
 def test_without_an_interval_nothing_is_called_ahead_or_lost():
     info = transfer.info(framed(with_nfe(sweep(CELLS, prompts=2, timed=0), NFE)))
     assert "nothing can be said" in info.findings[0]
     assert not any(word in " ".join(info.findings) for word in ("ahead", "need fewer", "Beyond their intervals"))
+    assert info.findings[1].startswith(
+        "Against the best baseline without training 2 comparisons have no interval (2 prompts): nothing can be said of "
+    )
     assert all(row[8].startswith("no interval (2 prompts): ssd") for row in texts(parts(info, Table)[2]))
 
 
@@ -242,3 +256,59 @@ def test_temperatures_budgets_and_dtypes_are_kept_apart():
     )
     titles = [group.title for group in transfer.info(framed(sweep(warm, prompts=3, timed=0))).groups]
     assert titles[:2] == ["T = 1, D = 4, noise coupled", "T = 1, D = 4, noise independent"]
+
+
+def test_a_broken_baseline_is_the_best_one_only_where_there_is_no_other():
+    made = with_nfe(sweep(CELLS, prompts=4, timed=0), NFE)
+    graph = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spiffy"))
+    (item,) = made.results[graph]
+    wrong = tuple(replace(row, output_ids=(*row.output_ids[:-1], row.output_ids[-1] + 1)) for row in item.generations)
+    info = transfer.info(framed(replace(made, results={**made.results, graph: (replace(item, generations=wrong),)})))
+    b_on_a = texts(parts(info, Table)[2])[1]
+    assert b_on_a[8:] == ["ahead of ssd 1.20"] * 2  # spiffy needs fewer forwards, but its outputs are wrong
+    assert "spiffy" not in info.findings[1]
+    alone = tuple(cell for cell in CELLS if cell.drafter.kind != "ssd")
+    kept = {cell.cell_id: made.results[cell.cell_id] for cell in alone} | {graph: (replace(item, generations=wrong),)}
+    jobs = tuple(job for job in made.jobs if job.cell.drafter.kind != "ssd")
+    info = transfer.info(framed(replace(made, jobs=jobs, results=kept)))
+    assert texts(parts(info, Table)[2])[1][9] == f"open: spiffy {BROKEN} 0.98"
+    assert info.findings[1].endswith(f" 1 of 2 comparisons has a cell marked {BROKEN} and is not counted.")
+    assert "of 1 transferred pair need fewer forwards than the best of all baselines" in info.findings[1]
+
+
+def test_seeds_of_one_prompt_are_one_prompt():
+    cells = transfers(targets=2, **ONE | {"temperatures": (1.0,)}, seeds=(0, 1))
+    made = with_nfe(sweep(cells, prompts=4, timed=0), NFE)  # the same forwards with both seeds
+    info = transfer.info(framed(made))
+    single = transfer.info(framed(with_nfe(sweep(tuple(c for c in cells if c.seed == 0), prompts=4, timed=0), NFE)))
+    both, one = (parts(own, Table)[1] for own in (info, single))
+    assert texts(both) == texts(one)
+    assert [[v.interval for v in row] for _, rows in both.groups for row in rows] == [
+        [v.interval for v in row] for _, rows in one.groups for row in rows
+    ]
+    assert "; 4 prompts)" in info.findings[0]
+    pairs = parts(info, Table)[2]
+    (row,) = [
+        row for _, rows in pairs.groups for row in rows if row[1].text == "from-tiny-b" and row[0].text == "tiny-a"
+    ]
+    assert (row[2].text, row[4].text, row[5].text) == ("8", "22.5", "18.0")
+    (alone,) = [
+        row for row in parts(single, Table)[2].groups[0][1] if (row[0].text, row[1].text) == ("tiny-a", "from-tiny-b")
+    ]
+    assert [v.interval for v in row[4:6]] == [v.interval for v in alone[4:6]]
+
+
+def test_options_of_one_artifact_are_told_apart():
+    floor = tuple(replace(c, drafter=replace(c.drafter, gamma=0.1)) for c in CELLS if c.drafter.kind == "spot")
+    info = transfer.info(framed(sweep(CELLS + floor, prompts=3, timed=0)))
+    for table in parts(info, Table)[:2]:
+        names = [row[0] for row in texts(table)]
+        assert sorted(names) == [f"from-tiny-{x}, gamma {g}" for x in "ab" for g in ("0.0", "0.1")]
+    pairs = [(row[0], row[1].removesuffix(", native")) for row in texts(parts(info, Table)[2])]
+    assert len(set(pairs)) == len(pairs) == 8
+
+
+def test_control_characters_in_names_are_made_visible_and_long_names_are_cut():
+    info = transfer.info(framed(sweep(transfers(targets=2, mark="\x1b<b>" + "x" * 200, **ONE), prompts=2, timed=0)))
+    names = [text for table in parts(info, Table)[:3] for row in texts(table) for text in row[:2]]
+    assert not any("\x1b" in name or len(name) > 130 for name in names)

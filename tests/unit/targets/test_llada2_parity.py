@@ -21,7 +21,8 @@ from tests.tiny_checkpoints import EXPERTS, LAYOUTS
 from workers.targets.block_causal import BlockCausalTarget
 from workers.targets.layers import block_causal
 from workers.targets.load import load_target
-from workers.targets.mlp import CHUNK, Mixture, Router
+from workers.targets.memory import EXPERT_CHUNK
+from workers.targets.mlp import Mixture, Router
 from workers.targets.shape import ExpertShape
 from workers.training.tiny_tokenizer import save_tokenizer, train_tokenizer
 
@@ -260,7 +261,7 @@ def test_the_bias_chooses_but_does_not_weigh() -> None:
 def test_a_mixture_in_chunks_equals_the_loop_and_rows_stay_apart() -> None:
     torch.manual_seed(1)
     mixture = Mixture(HIDDEN, EXPERTS).double()
-    count = CHUNK + 3
+    count = EXPERT_CHUNK + 3
     x = torch.randn(count, HIDDEN, dtype=torch.float64)
     with torch.inference_mode():
         mixture.router.weight.normal_(std=0.3)
@@ -277,7 +278,7 @@ def test_a_mixture_in_chunks_equals_the_loop_and_rows_stay_apart() -> None:
             cut = slice(e * width, (e + 1) * width)
             tensors[f"experts.{e}.{part}_proj.weight"] = wide[:, cut] if part == "down" else wide[cut]
         tensors[f"shared_experts.{part}_proj.weight"] = getattr(mixture.shared, f"{part}_proj").weight
-    some = [0, 5, CHUNK - 1, CHUNK, count - 1]
+    some = [0, 5, EXPERT_CHUNK - 1, EXPERT_CHUNK, count - 1]
     with torch.inference_mode():
         torch.testing.assert_close(out[some], PlainMixture(tensors, EXPERTS)(x[some]), rtol=0, atol=1e-10)
     others = torch.arange(count) != 5

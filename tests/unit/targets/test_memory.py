@@ -83,6 +83,45 @@ def test_positions_of_a_forward_by_kind_of_cache(cache: str, forwarded: int, den
     assert (size.canvas, size.forwarded, size.dense) == (768, forwarded, dense)
 
 
+@pytest.mark.parametrize(
+    ("target", "cache", "gpu", "activations"),
+    [  # positions x (two streams + the worst moment of a layer): here the scores of 768 keys, ten bytes a head and key
+        (published.SDAR_8B, "exact", True, 704 * (2 * 8192 + 8192 + 2 * (6144 + 4096) + 32 * 768 * 10)),
+        (published.SDAR_8B, "exact", False, 704 * (2 * 8192 + 8192 + 2 * (6144 + 4096) + 32 * 768 * 12)),
+        (published.LLADA_8B, "dual", True, 693 * (2 * 8192 + 8192 + 2 * (12288 + 4096) + 32 * 768 * 10)),
+        (published.DREAM_7B, "dual", True, 693 * (2 * 7168 + 7168 + 2 * (4608 + 3584) + 28 * 768 * 10)),
+        # every copy a canvas of its own: the MLP of 21 x 768 positions
+        (published.LLADA_8B, "none", True, 16128 * (2 * 8192 + 8192 + 3 * 12288 * 2)),
+        # gate, up and product of all 256 experts at 512 positions, the router in float32, streams of all positions
+        (published.LLADA2_MINI, "exact", True, 512 * 3 * 256 * 512 * 2 + 256 * 2048 * 4 + 704 * (2 * 4096 + 2 * 4096)),
+    ],
+)
+def test_activations_by_hand(target: published.Published, cache: str, gpu: bool, activations: int) -> None:
+    assert memory_need(target.shape, "bfloat16", replace(SIZE, cache=cache), gpu=gpu).activations == activations
+
+
+def test_the_widest_mlp_counts_be_it_dense_or_that_of_the_shared_experts() -> None:
+    shape, long = published.LLADA2_MINI.shape, replace(SIZE, states=1, prompt_tokens=20_000)
+    assert shape.experts is not None
+    wide = replace(shape, mlp=512, experts=replace(shape.experts, shared=10))
+    own, other = (memory_need(body, "bfloat16", long, gpu=True).activations for body in (shape, wide))
+    assert own == other == 20_000 * (2 * 4096 + 4096 + 3 * 5120 * 2)  # of the prompt's positions
+
+
+def test_a_walk_visits_no_more_states_than_a_block_has_positions() -> None:
+    most, more = (memory_need(published.SDAR_8B.shape, "bfloat16", replace(SIZE, states=n), gpu=True) for n in (32, 90))
+    assert most.logits == more.logits
+
+
+def test_a_head_is_widened_on_a_cpu_only_and_draws_are_kept_beside_logits() -> None:
+    shape = published.SDAR_8B.shape
+    on_gpu, on_cpu = (memory_need(shape, "bfloat16", SIZE, gpu=gpu).logits for gpu in (True, False))
+    assert on_cpu - on_gpu == 16384 * 4096 * 4
+    assert memory_need(shape, "float32", SIZE, gpu=False).logits == on_gpu
+    drawn = memory_need(shape, "bfloat16", replace(SIZE, sampled=True), gpu=True).logits
+    assert drawn - on_gpu == shape.vocab_size * (462 * 8 + 32 * 4 * 8)  # 462 open rows on a walk of 21 states
+
+
 def test_logits_are_of_one_state_and_of_the_verdicts_on_the_walk() -> None:
     shape, one = published.SDAR_8B.shape, replace(SIZE, states=1)
     row = shape.vocab_size * 8
