@@ -39,14 +39,15 @@ def findings(groups: Sequence[SizeGroup], labels: Labels) -> Lines:
     for ends_of in dict.fromkeys(map(outer, groups)):
         own = [group for group in groups if outer(group) == ends_of]
         for method in dict.fromkeys(labels.method[result.cell_id] for group in own for result in group.results):
-            lines += [("note", text) for text in of_method(method, beside(own, method, labels))]
+            named = method if own[0].rule == "standard" else f"{method} ({own[0].rule})"
+            lines += [("note", text) for text in of_method(named, beside(own, method, labels))]
         lines += [("warning", text) for text in left_out(own)]
     return Lines(lines=tuple(lines) or (("note", "No method has cells on both sizes that can be compared."),))
 
 
-def outer(group: SizeGroup) -> tuple[str, str, str]:
-    """What groups must share to be spoken of together: their family, their smallest and their largest target."""
-    return group.family, group.targets[0], group.targets[-1]
+def outer(group: SizeGroup) -> tuple[str, str, str, str]:
+    """What groups must share to be spoken of together: family, commit rule, smallest and largest target."""
+    return group.family, group.rule, group.targets[0], group.targets[-1]
 
 
 def beside(groups: Iterable[SizeGroup], method: str, labels: Labels) -> list[Beside]:

@@ -27,6 +27,11 @@ class SizeGroup:
     targets: tuple[str, ...]
     results: tuple[CellResult, ...]
 
+    @property
+    def rule(self) -> str:
+        """The commit rule of its cells."""
+        return self.results[0].cell.decode.rule
+
     def by_task(self, labels: Labels) -> Iterator[tuple[str, list[CellResult]]]:
         """The cells of each task, in the order in which tasks first appear."""
         tasks = defaultdict(list)

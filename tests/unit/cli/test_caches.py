@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from orchestrator.resolve import as_published, resolve_target
+from reports.frames import load
+from reports.uncached import all_labels
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.claims import Claim, claim_of
 from sweeps.source import SweepError
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from tests.tiny_checkpoints import write_checkpoint
 from workers.catalog import TARGETS
+from workers.models.draft_graph import read_draft_graph
 
 Spot = Callable[..., Any]
 
@@ -132,3 +135,50 @@ def test_trajectories_are_recorded_with_the_cache_that_is_asked_for(spot: Spot, 
     assert ended.code == 2
     assert "cache is 'dul': allowed for this architecture is dual | prefix | none" in ended.err
     assert not (tmp_path / "other").exists()
+
+
+def test_the_commit_rule_is_the_uncached_reference_s_too(
+    spot: Spot, llada: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule, cache and block length together, from a graph to the report's tables."""
+    monkeypatch.chdir(tmp_path)
+    asked = (
+        "--target",
+        llada,
+        "--cache",
+        "prefix",
+        "--block-length",
+        8,
+        "--max-new-tokens",
+        8,
+        "--gpus",
+        0,
+        "--pool",
+        "inline",
+    )
+    ended = spot("train", "spiffy", *asked, "--task", "tiny-arith", "--prompts", 2, "--temperature", 0, "--tau", 0.9)
+    assert ended.code == 0, ended.err
+    graph = Path("runs") / f"spiffy-{llada.name}-tau0.9" / "graph"
+    assert (read_draft_graph(graph).tau, read_draft_graph(graph).block_length) == (0.9, 8)
+
+    rules = "block_length: 8, commit: threshold, tau: [0.005, 0.9]"
+    text = SWEEP.replace("[whole, kept, dual]", "[kept]").replace("block_length: 8", rules)
+    text = text.replace("[ssd]", "[freedave, mine]").replace("prompts: 2", "prompts: 1")
+    Path("caches.yaml").write_text(
+        text.replace("LLADA", str(llada)) + f"drafters: {{mine: {{kind: spiffy, checkpoint: {graph}}}}}\n"
+    )
+    ended = spot("run", "caches.yaml", "--pool", "inline", "--out", "out")
+    assert ended.code == 0, ended.err
+    frames = load(Path("out"))
+    taus = [0.005, 0.9]
+    assert [own.cell.decode.threshold for own in frames.references] == taus
+    assert [own.cell.target.cache for own in frames.references] == ["none"] * 2
+    assert [(own.cell.drafter.name, own.cell.decode.threshold) for own in frames.results] == [
+        (name, tau) for tau in taus for name in ("none", "freedave", "mine")
+    ]
+    assert all(own.agreement is not None and own.agreement.n == 1 for own in frames.results)
+    assert all(own.claim_holds for own in frames.results if not own.cell.is_baseline)
+    nfe = {own.cell.decode.threshold: own.nfe.value for own in frames.results if own.cell.is_baseline}
+    assert nfe[0.005] < nfe[0.9] <= 12  # a random model is rarely sure, and of some tokens surer than chance
+    names = {*all_labels(frames).setting.values()}
+    assert names == {f"kept, T = 0, approximate cache prefix, commit rule threshold {tau}" for tau in taus}

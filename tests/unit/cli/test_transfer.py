@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.absent import artifact_to_make
 from orchestrator.transfers import maker_of
 from sweeps.belongs import read_jobs
-from sweeps.spec import GridSpec, SweepSpec, TargetSpec
+from sweeps.effort import ResourceSpec
+from sweeps.spec import CommitRule, GridSpec, SweepSpec, TargetSpec
 from sweeps.store import RunDir
 from tests.pages import Page
 from tests.tiny_checkpoints import write_checkpoint
@@ -133,6 +135,31 @@ def test_what_is_absent_is_made_on_the_target_that_its_directory_names() -> None
     shipped = maker_of(spec, second, kind, "runs/order-sdar-8b-b32/model")
     assert (shipped.name, shipped.dtype) == ("sdar-8b-b32", "bfloat16")
     assert maker_of(spec, first, "draft_graph", "runs/spiffy-b/graph") is second
+    assert maker_of(spec, first, "draft_graph", "runs/spiffy-b-tau0.9/graph") is second
+    assert maker_of(spec, first, "draft_graph", "runs/spiffy-b-tau0.7/graph") is first  # of no tau of the sweep
+
+
+@pytest.mark.parametrize(
+    ("commit", "named", "tau"),
+    [
+        (("standard",), "runs/spiffy-a-tau0.9/graph", None),
+        (("standard", "threshold"), "runs/spiffy-a/graph", None),
+        (("standard", "threshold"), "runs/spiffy-a-tau0.9/graph", "0.9"),
+        (("threshold",), "runs/spiffy-a-tau0.9/graph", "0.9"),
+        (("threshold",), "elsewhere/graph", "0.7"),
+        (("threshold",), "", "0.7"),
+    ],
+)
+def test_a_graph_is_made_for_the_rule_that_its_directory_names(
+    commit: tuple[CommitRule, ...], named: str, tau: str | None
+) -> None:
+    target = TargetSpec(name="a", path="x/a", block_length=32)
+    grid = GridSpec(target=("a",), task=("t",), commit=commit, tau=(0.7, 0.9))
+    spec = SweepSpec(name="s", grid=grid, targets=(target,), resources=ResourceSpec(gpus=1))
+    words = artifact_to_make(spec, target, "spiffy", "draft_graph", named=named).command
+    assert (words[words.index("--tau") + 1] if "--tau" in words else None) == tau
+    assert words[words.index("--gpus") + 1] == "1"
+    assert "--tau" not in artifact_to_make(spec, target, "spot", "order_model").command
 
 
 def test_the_paper_s_transfer_lists_what_is_absent_once_with_the_commands_that_make_it(

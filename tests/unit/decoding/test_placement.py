@@ -31,6 +31,7 @@ RULES = {
     "coupled": DecodeSpec(max_new_tokens=30, temperature=0.7),
     "independent": DecodeSpec(max_new_tokens=30, temperature=0.7, noise="independent"),
     "sampled": DecodeSpec(max_new_tokens=30, temperature=0.7, confidence="sampled"),
+    "threshold": DecodeSpec(max_new_tokens=30, commit="threshold", tau=0.6),  # what is read lies above it everywhere
 }
 
 
@@ -89,6 +90,8 @@ def test_the_host_reads_the_device_no_more_than_it_must() -> None:
     """Twice a visited state; with a drafter also once a round for the stale distribution and at each model call."""
     made, reads = decoded("none", RULES["T=0"])
     assert reads == {"tolist": 2 * made.counters.nfe}
+    made, reads = decoded("none", RULES["threshold"])
+    assert (made.counters.nfe, reads) == (2, {"tolist": 2 * 2})  # both blocks are filled at once
     made, reads = decoded("spot", RULES["coupled"])
     visited = made.counters.rounds + sum(made.counters.accepted)
     assert reads["tolist"] == 2 * visited

@@ -41,6 +41,24 @@ def test_a_whole_number_is_a_float_too_and_unknown_fields_are_passed_over() -> N
     assert (line, type(line.width)) == (Line(points=(), width=3.0), float)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dated:
+    label: str
+    year: float | None = None
+    days: tuple[int, ...] | None = None
+
+
+def test_what_may_be_none_is_left_out_where_it_is() -> None:
+    assert plain(Dated(label="a")) == {"label": "a"}
+    assert plain(Dated(label="a", days=())) == {"label": "a", "days": []}
+    for value in (Dated(label="a"), Dated(label="a", year=0.0), Dated(label="a", year=2.0, days=(1, 2))):
+        assert built(json.loads(json.dumps(plain(value))), Dated) == value
+    with pytest.raises(ValueError, match=r"Expected `float`, got `str` - at `\$\.year`"):
+        built({"label": "a", "year": "2"}, Dated)
+    with pytest.raises(ValueError, match=r"Expected `int`, got `float` - at `\$\.days\[0\]`"):
+        built({"label": "a", "days": [1.5]}, Dated)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -220,6 +220,16 @@ def test_groups_with_other_targets_are_spoken_of_apart():
     assert all(text.endswith("least to greatest of 1 comparison.") for text in found)
 
 
+def test_commit_rules_are_groups_of_their_own_and_spoken_of_apart():
+    cells = grid(targets=2, **{**ONE, "budgets": (4,)})
+    sets = tuple(replace(cell, decode=replace(cell.decode, commit="threshold", tau=0.9)) for cell in cells)
+    frames = framed(sweep(cells + sets, prompts=4))
+    titles = [group.title for group in size_groups(frames.results, labels_of(frames.results))]
+    assert [title.endswith("commit rule threshold 0.9") for title in titles] == [False, True]
+    found = [text.split(", forwards")[0] for text in info(frames).findings if ", forwards" in text]
+    assert [text for text in found if text.startswith("ssd")] == ["ssd", "ssd (threshold 0.9)"]
+
+
 @pytest.mark.parametrize(
     ("n", "text"),
     [

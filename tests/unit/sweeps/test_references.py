@@ -85,6 +85,18 @@ def test_the_reference_keeps_everything_but_cache_and_drafter(tmp_path: Path) ->
         assert differs == (set() if labelled.reference else {"cache"})
 
 
+def test_each_commit_rule_and_tau_has_a_reference_of_its_own(tmp_path: Path) -> None:
+    text = "  drafter: none\n  commit: [standard, threshold]\n  tau: [0.7, 0.9]\n"
+    kinds = {**TABLES.drafters, "none": replace(TABLES.drafters["none"], commits=("standard", "threshold"))}
+    spec = spec_of(tmp_path, text, "dual", "prefix")
+    cells = expand(spec, Facts(kinds=kinds, max_positions={}, artifacts={})).cells
+    rules = ["standard", "threshold 0.7", "threshold 0.9"]
+    assert [c.cell.decode.rule for c in cells if c.reference] == rules
+    assert [(c.cell.target.cache, c.cell.decode.rule) for c in cells if not c.reference] == [
+        (cache, rule) for cache in ("dual", "prefix") for rule in rules
+    ]
+
+
 def test_no_reference_where_none_is_asked_for(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "  drafter: none\n", "dual", uncached_prompts=0)
     assert [row[3] for row in shown(expanded(spec))] == [False]
