@@ -78,11 +78,11 @@ def artifact_to_make(
     command = (
         *made.command.split(),
         *("--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
-        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--max-new-tokens", str(max(spec.grid.max_new_tokens))),
         *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
         *(budget_option(spec) if kind == "draft_graph" else ()),
+        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--out", str(folder)),
     )
     return ToMake(
