@@ -78,12 +78,12 @@ def artifact_to_make(
     command = (
         *made.command.split(),
         *("--target", argument_of(target), "--dtype", target.dtype, *cache_option(target)),
-        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--max-new-tokens", str(max(spec.grid.max_new_tokens))),
         *("--block-length", str((*spec.grid.block_length, target.block_length)[0])),
         *(word for task in tasks_to_learn(spec.tasks) for word in ("--task", task)),
         *(budget_option(spec) if kind == "draft_graph" else ()),
         *(() if tau is None else ("--tau", str(tau))),
+        *(("--gpus", f"{spec.resources.gpus:g}") if spec.resources.gpus else ()),
         *("--out", str(folder)),
     )
     return ToMake(

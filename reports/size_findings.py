@@ -71,8 +71,8 @@ def of_method(method: str, pairs: list[Beside]) -> list[str]:
     small, large = (f"{target(r)} ({parameters(size(r))})" for r in (pairs[0].small, pairs[0].large))
     said = [
         f"{method}, forwards: NFE reduction {spread(pairs, small, large, lambda r: r.nfe_reduction, TIMES)}, accepted "
-        f"{spread(pairs, small, large, lambda r: r.accepted_per_round, 'states a round')}; least to greatest of "
-        f"{count(len(pairs), 'comparison')}."
+        f"{spread(pairs, small, large, lambda r: r.accepted_per_round, 'states a round')}; "
+        f"{basis(pairs, lambda r: r.nfe_reduction)}."
     ]
     sound = [pair for pair in pairs if pair.sound]
     if sound:
@@ -89,7 +89,8 @@ def shares(method: str, pairs: list[Beside], small: str, large: str) -> str:
     less, more = sum(b.below(a.low or 0.0) for a, b in known), sum(a.below(b.low or 0.0) for a, b in known)
     text = (
         f"{method}, a round: {spread(pairs, small, large, lambda r: r.round_time.drafter_share, '%')} of it are the "
-        f"drafter's, {spread(pairs, small, large, lambda r: r.round_time.forward_share, '%')} are verification."
+        f"drafter's, {spread(pairs, small, large, lambda r: r.round_time.forward_share, '%')} are verification; "
+        f"{basis(pairs, lambda r: r.round_time.total)}."
     )
     if known:
         text += (
@@ -129,6 +130,14 @@ def spread(pairs: list[Beside], small: str, large: str, read: Read, unit: str = 
         f"{ends([value for value in values if value is not None], unit)} on {name}"
         for values, name in zip(sides, (small, large), strict=True)
     )
+
+
+def basis(pairs: list[Beside], read: Read) -> str:
+    """What a spread is of: how many comparisons, and of how many prompts each."""
+    prompts = [read(result).n for pair in pairs for result in (pair.small, pair.large)]
+    least, most = min(prompts), max(prompts)
+    each = count(most, "prompt") if least == most else f"{least} to {most} prompts"
+    return f"least to greatest of {count(len(pairs), 'comparison')} ({each} each)"
 
 
 def ends(values: list[float], unit: str) -> str:

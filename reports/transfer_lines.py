@@ -57,16 +57,17 @@ def kind(line: Line) -> str:
 
 
 def fewest(lines: Iterable[Line]) -> Line | None:
-    """The line with the greatest NFE reduction (the arithmetic mean over its tasks and seeds), where one has any.
+    """The line with the greatest NFE reduction (the arithmetic mean over its tasks and seeds).
 
-    A broken one, and one that lacks tasks or seeds which another has, is taken where there is no other.
+    One that has no number, is broken, or lacks tasks or seeds which another has, is taken where there is no other.
     """
-    measured = [
-        ((not any(map(is_broken, line.results)), len(values), fmean(values)), line)
-        for line in lines
-        if (values := reductions(line))
-    ]
-    return max(measured, key=lambda pair: pair[0])[1] if measured else None
+
+    def rank(line: Line) -> tuple[bool, bool, int, float]:
+        values = reductions(line)
+        is_sound = not any(map(is_broken, line.results))
+        return bool(values), is_sound, len(values), fmean(values) if values else 0.0
+
+    return max(lines, key=rank, default=None)
 
 
 def reductions(line: Line) -> list[float]:

@@ -217,7 +217,7 @@ def test_groups_with_other_targets_are_spoken_of_apart():
     found = [text for text in info(framed(sweep(plain + half, prompts=4))).findings if text.startswith("ssd, forwards")]
     assert [text.count("tiny-sdar2 (131 k)") for text in found] == [0, 2]
     assert [text.count("tiny-sdar1 (524 k)") for text in found] == [2, 0]
-    assert all(text.endswith("least to greatest of 1 comparison.") for text in found)
+    assert all(text.endswith("least to greatest of 1 comparison (4 prompts each).") for text in found)
 
 
 def test_commit_rules_are_groups_of_their_own_and_spoken_of_apart():

@@ -174,6 +174,18 @@ def test_a_pair_that_the_plan_leaves_out_and_one_without_a_native_drafter_are_sh
     assert {row[names.index("tiny-b")] for row in texts(lost)} == {"no native drafter", "not in the plan"}
 
 
+def test_a_native_drafter_without_a_number_is_shown_as_missing_and_not_as_absent():
+    made = sweep(CELLS, prompts=4, timed=0)
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    results = {cell_id: items for cell_id, items in made.results.items() if cell_id != native}
+    info = transfer.info(framed(replace(made, results=results)))
+    _, lost, pairs = parts(info, Table)[:3]
+    assert texts(lost)[1][1] == "n/a (4 of 8)"
+    assert texts(pairs)[0][:3] == ["tiny-a", "from-tiny-a, native", "0 of 4"]
+    assert texts(pairs)[1][5] == "n/a (0 of 4)"
+    assert "1 pair has no interval (0 prompts): nothing can be said of it." in info.findings[0]
+
+
 def test_failed_prompts_and_broken_cells_are_marked_wherever_they_count():
     info = transfer.info(framed(sweep(CELLS, prompts=4, timed=0, faults=Faults(failed=1))))
     reduced, lost, pairs = parts(info, Table)[:3]
@@ -274,6 +286,18 @@ def test_a_broken_baseline_is_the_best_one_only_where_there_is_no_other():
     assert texts(parts(info, Table)[2])[1][9] == f"open: spiffy {BROKEN} 0.98"
     assert info.findings[1].endswith(f" 1 of 2 comparisons has a cell marked {BROKEN} and is not counted.")
     assert "of 1 transferred pair need fewer forwards than the best of all baselines" in info.findings[1]
+
+
+def test_a_baseline_that_was_made_elsewhere_or_nobody_knows_where_is_none():
+    graph = next(c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spiffy"))
+    others = tuple(
+        replace(graph, drafter=replace(graph.drafter, name=name, digest=name, origins=origins))
+        for name, origins in (("elsewhere", made_on(1)), ("unknown", ()))
+    )
+    few = {("tiny-a", other.drafter.name): (10, 10, 10, 10) for other in others}
+    info = transfer.info(framed(with_nfe(sweep(CELLS + others, prompts=4, timed=0), NFE | few)))
+    (row,) = [row for row in texts(parts(info, Table)[2]) if row[:2] == ["tiny-a", "from-tiny-b"]]
+    assert row[8:] == ["ahead of ssd 1.20", "open: spiffy 0.98"]
 
 
 def test_seeds_of_one_prompt_are_one_prompt():
