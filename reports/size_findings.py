@@ -152,9 +152,9 @@ def left_out(groups: list[SizeGroup]) -> list[str]:
     """Cells that the sentences leave out, and why."""
     results = [result for group in groups for result in group.results]
     broken, doubted = sum(map(marks.is_broken, results)), sum(bool(r.throughput.doubts) for r in results)
-    lines = []
+    lines, by = [], "" if groups[0].rule == "standard" else f" by {groups[0].rule}"
     if broken:
-        lines.append(f"{broken:,} of {count(len(results), 'cell')} are marked {marks.BROKEN} and not counted.")
+        lines.append(f"{broken:,} of {count(len(results), 'cell')}{by} are marked {marks.BROKEN} and not counted.")
     if doubted:
-        lines.append(f"{doubted:,} of {count(len(results), 'timing')} failed a gate and are not counted in times.")
+        lines.append(f"{doubted:,} of {count(len(results), 'timing')}{by} failed a gate and are not counted in times.")
     return lines
