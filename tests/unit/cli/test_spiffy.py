@@ -118,6 +118,8 @@ def test_bad_requests_are_refused_in_one_line_before_any_work(
         "spiffy",
         "--target",
         models / "target",
+        "--block-length",
+        32,
         "--task",
         "tiny-arith",
         "--out",
