@@ -5,6 +5,7 @@ forwards. The table states it; `block_size` of a config.json is not relied on, s
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from orchestrator.absent import NotHereError
 from orchestrator.checkpoints import checkpoint_folder
@@ -52,24 +53,18 @@ def one_block_length(targets: Sequence[TargetSpec], stated: int | None) -> int:
         return stated
     for target in targets:
         check_block_length(target, ("--block-length N",))
-    own = {target.block_length: target.name for target in reversed(targets)}
-    if len(own) > 1:
-        raise SweepError(f"block_length: {differing(own)}: state one for all, --block-length N")
-    return next(iter(own))
+    return int(the_one("block_length", targets))
 
 
-def one_dtype(targets: Sequence[TargetSpec]) -> str:
-    """The dtype that all targets of a command compute in. Raises SweepError naming two that differ."""
-    own = {target.dtype: target.name for target in reversed(targets)}
-    if len(own) > 1:
-        raise SweepError(f"dtype: {differing(own)}: state one for all, --dtype D")
-    return next(iter(own))
-
-
-def differing(own: dict[int, str] | dict[str, str]) -> str:
-    """`a has 16, b 32`."""
+def the_one(field: Literal["block_length", "dtype"], targets: Sequence[TargetSpec]) -> Any:
+    """The value of a field that all targets of a command share. Raises SweepError naming those that differ."""
+    own = {getattr(target, field): target.name for target in reversed(targets)}
     (value, name), *others = own.items()
-    return f"{name} has {value}, " + ", ".join(f"{other} {its}" for its, other in others)
+    if others:
+        differing = f"{name} has {value}, " + ", ".join(f"{other} {its}" for its, other in others)
+        stated = f"--{field.replace('_', '-')} {'N' if field == 'block_length' else 'D'}"
+        raise SweepError(f"{field}: {differing}: state one for all, {stated}")
+    return value
 
 
 def length_notes(expansion: Expansion) -> Iterator[str]:

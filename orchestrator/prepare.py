@@ -78,10 +78,11 @@ def uncached_notes(expansion: Expansion, jobs: Sequence[Job]) -> list[str]:
     references = [job for job in jobs if job.reference]
     if references:
         of = "draft-free without a cache, only to see what approximate caches change (measure.uncached_prompts)"
-        n, prompts = len(references), max(job.prompts for job in references)
+        number = counted(len(references), "uncached reference")
+        prompts = counted(max(job.prompts for job in references), "prompt")
         blocks = max(-(-job.cell.decode.max_new_tokens // job.cell.decode.block_length) for job in references)
         notes.append(
-            f"{n} uncached reference{'s'[: n != 1]}: {counted(prompts, 'prompt')} a cell, {of}; each forward is over "
+            f"{number}: {prompts} a cell, {of}; each forward is over "
             f"the prompt and all new tokens ({counted(blocks, 'block')} of them), not over one block"
         )
     if lacking:

@@ -69,7 +69,8 @@ def axes_table(spec: SweepSpec) -> Table:
     table.add_row("prompts", f"{measure.prompts} a cell, {timed}, {measure.chunk} a work item")
     if any(not target.exact_cache for target in spec.targets):
         few = min(measure.uncached_prompts, measure.prompts)
-        shown = f"{few} prompts for each draft-free cell with an approximate cache" if few else "not measured"
+        cells = "for each draft-free cell with an approximate cache, shared by caches of the same weights"
+        shown = f"{counted(few, 'prompt')} {cells}" if few else "not measured"
         table.add_row("uncached", shown)
     if measure.studied_prompts:
         table.add_row("order study", f"{measure.studied_prompts} prompts for each order model and draft-free cell")

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.block_lengths import one_block_length, one_dtype
+from orchestrator.block_lengths import one_block_length, the_one
 from orchestrator.collect import Collected, CollectProgress, collect_traces
 from orchestrator.pool import Pool
 from orchestrator.train_request import REQUEST_FILE, check_request, option, request_of, write_request
@@ -123,12 +123,13 @@ def settled(request: OrderRequest) -> OrderRequest:
     """
     targets = [target_spec(name, request.dtype) for name in (*request.targets, *request.test_targets)]
     length = one_block_length(targets, request.block_length)
-    return replace(request, block_length=length, dtype=one_dtype(targets))
+    return replace(request, block_length=length, dtype=the_one("dtype", targets))
 
 
 def order_cells(request: OrderRequest) -> OrderCells:
-    """What to record. Raises ValueError, with the nearest name, for what does not exist or cannot be decoded."""
-    request = settled(request)
+    """What a settled request records. Raises ValueError, with the nearest name, for what does not exist or cannot be
+    decoded.
+    """
     assert request.block_length is not None
     rules = [
         DecodeSpec(temperature=temperature, max_new_tokens=request.max_new_tokens, block_length=request.block_length)

@@ -92,8 +92,9 @@ def settled(request: SpiffyRequest) -> SpiffyRequest:
 
 
 def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
-    """The draft-free cells to record. Raises ValueError, with the nearest name, for what does not exist."""
-    request = settled(request)
+    """The draft-free cells that a settled request records. Raises ValueError, with the nearest name, for what does not
+    exist.
+    """
     assert request.block_length is not None
     target = resolved_target(
         request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens

@@ -111,4 +111,4 @@ def versus(frames: Frames, line: Line, other: Line | None) -> Estimate:
 def loss(ratio: Estimate) -> Estimate:
     """The share of the native NFE reduction that is lost, from native NFE over own NFE; negative: it is better."""
     value, low, high = (None if end is None else 1 - end for end in (ratio.value, ratio.high, ratio.low))
-    return Estimate(value=value, low=low, high=high, n=ratio.n, how=ratio.how)
+    return replace(ratio, value=value, low=low, high=high)

@@ -117,7 +117,7 @@ def lost(condition: Condition, line: Line | None, frames: Frames) -> Value:
 def scaled(estimate: Estimate) -> Estimate:
     """A share in percent."""
     value, low, high = (None if end is None else 100 * end for end in (estimate.value, estimate.low, estimate.high))
-    return Estimate(value=value, low=low, high=high, n=estimate.n, how=estimate.how)
+    return replace(estimate, value=value, low=low, high=high)
 
 
 def pairs(condition: Condition, frames: Frames) -> Table:

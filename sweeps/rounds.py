@@ -7,7 +7,7 @@ rounds there are (NFE) is another number and enters none of them but the break-e
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -198,7 +198,7 @@ def break_even(prompts: Sequence[RoundSums]) -> Estimate:
     above_B, below_B = sums_B5[:, 4] * sums_B5[:, 3], sums_B5[:, 1] * sums_B5[:, 2]
     if ratio > 0 and (above_B > 0).all():
         found = with_interval(ratio, len(prompts), above_B, below_B)
-        return Estimate(value=ratio, low=found.low, high=found.high, n=found.n, how=PREDICTED)
+        return replace(found, how=PREDICTED)
     return Estimate(value=ratio, low=None, high=None, n=len(prompts), how=PREDICTED)
 
 

@@ -193,3 +193,8 @@ def edit_json(path: Path, **entries: Any) -> None:
     """Set entries of a JSON file; `...` drops one."""
     value = (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}) | entries
     write_json(path, {key: item for key, item in value.items() if item is not ...})
+
+
+def on_target(models: Path) -> tuple[object, ...]:
+    """The options that name the target of the command line's tests, whose block length is in no table."""
+    return "--target", models / "target", "--block-length", 32

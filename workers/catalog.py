@@ -125,14 +125,17 @@ FAMILIES = {
 }
 
 TARGETS = {
-    "tiny-sdar": TargetEntry(
-        path=str(ZOO / "tiny-sdar"),
-        block_length=32,
-        artifacts={
-            "order_model": str(ZOO / "drafters" / "spot-tiny-sdar"),
-            "draft_graph": str(ZOO / "drafters" / "spiffy-tiny-sdar"),
-        },
-    ),
+    **{
+        name: TargetEntry(
+            path=str(ZOO / name),
+            block_length=32,
+            artifacts={
+                "order_model": str(ZOO / "drafters" / f"spot-{name}"),
+                "draft_graph": str(ZOO / "drafters" / f"spiffy-{name}"),
+            },
+        )
+        for name in ("tiny-sdar", "tiny-sdar-s", "tiny-llada2", "tiny-llada", "tiny-dream")
+    },
     **{
         f"sdar-{size.lower()}-b{length}": TargetEntry(
             path=f"JetLM/SDAR-{size}-Chat-b{length}",

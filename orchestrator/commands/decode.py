@@ -32,7 +32,9 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     callback=once,
     help="A target name (spot list targets), a directory or a hub id.",
 )
-@click.option("--cache", default="", help="The target's kind of cache (default: its family's first).")
+@click.option(
+    "--cache", default="", help="Kind of cache: dual | prefix | none, or exact, as its family can (default: the first)."
+)
 @click.option("--drafter", default="spot", show_default=True, help="A drafter (spot list drafters).")
 @drafter_options
 @click.option("--temperature", type=float, default=0.0, show_default=True)

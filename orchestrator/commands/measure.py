@@ -24,7 +24,7 @@ def measure() -> None:
 @click.option("--out", type=UserPath(), required=True, help="The file to write (JSON).")
 @click.option("--checkpoint", default="", help="The order model, where the target has none of its own.")
 @click.option("--dtype", default="", help="What the target computes in (default: its own).")
-@click.option("--cache", default="", help="The target's kind of cache (default: its family's first).")
+@click.option("--cache", default="", help="Kind of cache, as its family can (default: the first).")
 @click.option("--device", default="cpu", show_default=True, help="A torch device.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
 @click.option("--block-length", type=click.IntRange(1), help="Positions of a block (default: the target's own).")

@@ -47,11 +47,12 @@ COSTS = (
     Head(name="Difference", unit="points", meaning="with this cache less without, paired; Tango's interval"),
 )
 LEAD = (
-    "With an approximate cache, keys and values of other blocks are as old as the block's first forward. Drafted "
-    "outputs are checked against draft-free decoding with the same cache, which they must equal (exact given the "
-    "cache). What the cache itself changes is measured here: draft-free decoding with it and without any, the same "
-    "prompts and the same noise; kept tokens are compared. It decides no claim. With independent noise outputs differ "
-    "by chance, and nothing is compared. Forwards and positions are counts, not times."
+    "With an approximate cache, keys and values of other positions are as old as the block's first forward: those "
+    "before the block (prefix), or all but the block's own (dual); arXiv 2505.22618. Drafted outputs are checked "
+    "against draft-free decoding with the same cache, which they must equal (exact given the cache). What the cache "
+    "itself changes is measured here: draft-free decoding with it and without any, the same prompts and the same "
+    "noise; kept tokens are compared. It decides no claim. With independent noise outputs differ by chance, and "
+    "nothing is compared. Forwards and positions are counts, not times."
 )
 
 

@@ -22,12 +22,11 @@ class TargetRecipe:
     """How to train one target of an architecture `family`, with a tokenizer that cuts `words` in its own way.
 
     Three phases: `warm_start` autoregressive steps, `steps` of block diffusion, and for whole-sequence families
-    `whole_rounds` times `whole_steps` on canvases with room for `new_tokens`, of which a share `behind` of the masks
-    behind the open block is learned. Learning rates rise over `rise` steps in each, stay, and fall linearly to zero
-    over the last `decay` share of the last phase (of each of its rounds: warm restarts). `copies` noisy copies share
-    one clean copy of each example (canvases: `whole_batch` alone). `full_mask` is the share of blocks that are masked
-    completely; the others draw their mask rate uniformly. `balance_rate` moves the bias of `experts` that work too
-    often or too seldom.
+    `whole_steps` on canvases with room for `new_tokens`, of which a share `behind` of the masks behind the open block
+    is learned. Learning rates rise over `rise` steps in each, stay, and fall linearly to zero over the last `decay`
+    share of the last phase. `copies` noisy copies share one clean copy of each example (canvases: `whole_batch` alone).
+    `full_mask` is the share of blocks that are masked completely; the others draw their mask rate uniformly.
+    `balance_rate` moves the bias of `experts` that work too often or too seldom.
     """
 
     name: str
@@ -54,7 +53,6 @@ class TargetRecipe:
     family: str = "sdar"
     words: str = "space before"
     whole_steps: int = 0
-    whole_rounds: int = 1
     whole_batch: int = 0
     new_tokens: int = 128
     behind: float = 0.0
@@ -69,7 +67,7 @@ class TargetRecipe:
             raise ValueError(f"whole_steps, whole_batch: {self.family} needs {'some' if whole else 'none'}")
         if (self.experts is not None) != (self.family == "llada2"):
             raise ValueError(f"experts: {self.family} has {'none' if self.experts else 'some'}")
-        for field in ("block_length", "examples_per_task", "batch", "copies", "steps", "rise", "whole_rounds"):
+        for field in ("block_length", "examples_per_task", "batch", "copies", "steps", "rise"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field}: {getattr(self, field)} is not positive")
         if self.warm_start < 0:
@@ -98,9 +96,8 @@ class TargetRecipe:
 
     @property
     def phases(self) -> tuple[tuple[str, int], ...]:
-        """Name and steps of the phases; one of several rounds is named once a round."""
-        whole = ("whole", self.whole_steps)
-        return ("warm", self.warm_start), ("diffusion", self.steps), *[whole] * self.whole_rounds
+        """Name and steps of the phases."""
+        return ("warm", self.warm_start), ("diffusion", self.steps), ("whole", self.whole_steps)
 
 
 TINY_SDAR = TargetRecipe(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.tiny_checkpoints import on_target
 from workers.training.target_recipes import RECIPES, TINY_SDAR
 
 Spot = Callable[..., Any]
@@ -24,17 +25,13 @@ def _refused(ended: Any, *words: str) -> None:
 
 @pytest.mark.parametrize("device", ["foo", "cuda:99", "meta", "cuda:x"])
 def test_device_that_is_not_there(spot: Spot, models: Path, device: str) -> None:
-    ended = spot(
-        "decode", "--target", models / "target", "--block-length", 32, "--drafter", "none", "--device", device, "x"
-    )
+    ended = spot("decode", *on_target(models), "--drafter", "none", "--device", device, "x")
     _refused(ended, f"device is {device!r}: allowed on this machine is cpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 def test_cuda_on_a_machine_without(spot: Spot, models: Path) -> None:
-    ended = spot(
-        "decode", "--target", models / "target", "--block-length", 32, "--drafter", "none", "--device", "cuda", "x"
-    )
+    ended = spot("decode", *on_target(models), "--drafter", "none", "--device", "cuda", "x")
     _refused(ended, "device is 'cuda': allowed on this machine is cpu")
 
 
@@ -45,14 +42,14 @@ def test_cuda_on_a_machine_without(spot: Spot, models: Path) -> None:
 def test_ids_file(spot: Spot, models: Path, tmp_path: Path, content: bytes, expected: str) -> None:
     file = tmp_path / "ids.jsonl"
     file.write_bytes(content)
-    ended = spot("decode", "--target", models / "target", "--block-length", 32, "--drafter", "none", "--ids-file", file)
+    ended = spot("decode", *on_target(models), "--drafter", "none", "--ids-file", file)
     _refused(ended, f"{file}{expected}")
 
 
 def test_stdin_that_is_not_utf8(spot: Spot, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), errors="surrogateescape"))
     _refused(
-        spot("decode", "--target", models / "target", "--block-length", 32, "--drafter", "none", "-"),
+        spot("decode", *on_target(models), "--drafter", "none", "-"),
         "TEXT on stdin is not UTF-8",
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiny_checkpoints import on_target
 from workers.models.cost_curve import read_cost_curve, write_cost_curve
 from workers.models.sealed import content_digest
 from workers.targets.inspect import inspect_checkpoint
@@ -45,10 +46,7 @@ def test_a_measured_curve_is_one_that_a_sweep_can_use(spot: Spot, sweep: Path, m
     measure = (
         "measure",
         "cost",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
+        *on_target(models),
         "--checkpoint",
         models / "order",
         "--out",
@@ -186,10 +184,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     measure = (
         "measure",
         "cost",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
+        *on_target(models),
         "--checkpoint",
         models / "order",
         "--out",

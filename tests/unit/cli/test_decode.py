@@ -11,6 +11,7 @@ import pytest
 from orchestrator.show_decode import grid, harmless, rounds_as_text
 from sweeps.spec import DecodeSpec, TargetSpec
 from tests.costs import curve_of
+from tests.tiny_checkpoints import on_target
 from workers.decode_one import GridBlock, GridCell
 from workers.decoding.noise import sample_seed
 from workers.decoding.reference import reference
@@ -37,10 +38,7 @@ def test_ids_file_gives_what_the_reference_gives(
     ended = spot(
         *[
             "decode",
-            "--target",
-            models / "target",
-            "--block-length",
-            32,
+            *on_target(models),
             "--drafter",
             drafter,
             "--ids-file",
@@ -68,19 +66,7 @@ def test_a_prompt_that_cannot_be_decoded_is_named_and_the_others_go_on(
 ) -> None:
     file = tmp_path / "ids.jsonl"
     file.write_text('{"ids": [3]}\n{"ids": [99999]}\n{"ids": [4]}\n')
-    command = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "none",
-        "--ids-file",
-        file,
-        "--max-new-tokens",
-        2,
-    ]
+    command = ["decode", *on_target(models), "--drafter", "none", "--ids-file", file, "--max-new-tokens", 2]
     ended = spot(*command, "--json")
     assert ended.code == 1
     rows = lines(ended.out)
@@ -90,18 +76,7 @@ def test_a_prompt_that_cannot_be_decoded_is_named_and_the_others_go_on(
 
 
 def test_text_is_shown_block_by_block(spot: Spot, models: Path) -> None:
-    ended = spot(
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "ssd",
-        "--max-new-tokens",
-        40,
-        "the word",
-    )
+    ended = spot("decode", *on_target(models), "--drafter", "ssd", "--max-new-tokens", 40, "the word")
     assert ended.code == 0
     assert "5 prompt tokens, 40 generated" in ended.out
     assert "positions 0 to 31: rounds 1 to " in ended.out
@@ -110,37 +85,14 @@ def test_text_is_shown_block_by_block(spot: Spot, models: Path) -> None:
 
 
 def test_verdicts_by_a_hair_are_made_again_and_change_nothing(spot: Spot, models: Path) -> None:
-    command = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "ssd",
-        "--max-new-tokens",
-        12,
-        "--json",
-        "hello",
-    ]
+    command = ["decode", *on_target(models), "--drafter", "ssd", "--max-new-tokens", 12, "--json", "hello"]
     (plain,), (careful,) = lines(spot(*command).out), lines(spot(*command, "--verify-margin", "1e6").out)
     assert plain["counters"]["recomputes"] == 0 < careful["counters"]["recomputes"]
     assert plain["output_ids"] == careful["output_ids"]
 
 
 def test_confidence_is_that_of_the_target_rule(spot: Spot, models: Path) -> None:
-    command = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "none",
-        "--max-new-tokens",
-        24,
-        "--json",
-    ]
+    command = ["decode", *on_target(models), "--drafter", "none", "--max-new-tokens", 24, "--json"]
     sampled = lines(spot(*command, "--temperature", 1, "--confidence", "sampled", "hello").out)[0]
     target = load(TargetSpec(name="x", path=str(models / "target")), device="cpu")
     spec = DecodeSpec(max_new_tokens=24, temperature=1.0, confidence="sampled")
@@ -153,18 +105,7 @@ def test_confidence_is_that_of_the_target_rule(spot: Spot, models: Path) -> None
 def test_a_cost_curve_is_used_and_a_missing_one_says_how_to_measure_it(
     spot: Spot, models: Path, tmp_path: Path
 ) -> None:
-    command = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--checkpoint",
-        models / "order",
-        "--budget",
-        20,
-        "--json",
-    ]
+    command = ["decode", *on_target(models), "--checkpoint", models / "order", "--budget", 20, "--json"]
     command += ["--max-new-tokens", 24, "hello"]
     file, digest = tmp_path / "cost.json", inspect_checkpoint(models / "target").weight_digest
     prices = curve_of(lambda states, prefix: 10.0**states, target="rand", target_digest=digest, block_length=32)
@@ -201,7 +142,7 @@ def test_bad_input_is_one_line(
     spot: Spot, models: Path, arguments: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended = spot("decode", "--target", models / "target", "--block-length", 32, *arguments)
+    ended = spot("decode", *on_target(models), *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
     assert expected in ended.err
@@ -213,7 +154,7 @@ def test_bad_input_is_one_line(
 def test_bad_line_of_an_ids_file_is_named(spot: Spot, models: Path, tmp_path: Path, line: str) -> None:
     file = tmp_path / "ids.jsonl"
     file.write_text('{"ids": [3]}\n' + line + "\n")
-    ended = spot("decode", "--target", models / "target", "--block-length", 32, "--drafter", "none", "--ids-file", file)
+    ended = spot("decode", *on_target(models), "--drafter", "none", "--ids-file", file)
     assert (ended.code, ended.out) == (2, "")
     assert f"{file}:2: " in ended.err
 

@@ -48,7 +48,7 @@ def refused(spot: Spot, *arguments: object) -> str:
 
 REFUSED = {
     "drafters.mine.checkpoint=tinysdar": "did you mean spot-tiny-sdar?",
-    "drafters.mine.checkpoint=nowhere": "is neither a directory nor one of spot-tiny-sdar",
+    "drafters.mine.checkpoint=nowhere": "is neither a directory nor one of spot-tiny-dream, spot-tiny-llada",
     "drafters.mine.checkpoint=/dev/null": "checkpoint '/dev/null' is not a directory",
     "drafters.mine.checkpoint=~nobody99/x": "checkpoint is '~nobody99/x': no home directory is known for ~nobody99",
     "drafters.mine.checkpoint=" + "x" * 300: "(300 characters)': allowed are 255 bytes a name",

@@ -8,22 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.tiny_checkpoints import on_target
+
 Spot = Callable[..., Any]
 FEW = ("grid.drafter=[ssd,oracle_position,oracle_token,oracle_joint]", "grid.budget=2", "measure.prompts=2")
 
 
 def test_decode_tells_the_oracle_the_future_first_and_says_so(spot: Spot, models: Path) -> None:
-    command = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "oracle_joint",
-        "--budget",
-        3,
-    ]
+    command = ["decode", *on_target(models), "--drafter", "oracle_joint", "--budget", 3]
     command += ["--max-new-tokens", 40, "--temperature", 1, "the word"]  # behind 5 prompt tokens: blocks of 27 and 13
     row = json.loads(spot(*command, "--json").out)
     assert row["bound"] is True
@@ -34,14 +26,11 @@ def test_decode_tells_the_oracle_the_future_first_and_says_so(spot: Spot, models
     shown = spot(*command)
     assert shown.code == 0
     assert "a bound, no method" in shown.out
-    assert (
-        "a bound"
-        not in spot("decode", "--target", models / "target", "--block-length", 32, "--drafter", "ssd", "the word").out
-    )
+    assert "a bound" not in spot("decode", *on_target(models), "--drafter", "ssd", "the word").out
 
 
 def test_independent_noise_is_refused_with_the_reason(spot: Spot, models: Path) -> None:
-    command = ["decode", "--target", models / "target", "--block-length", 32, "--drafter", "oracle_token", "x"]
+    command = ["decode", *on_target(models), "--drafter", "oracle_token", "x"]
     ended = spot(*command, "--temperature", 1, "--noise", "independent")
     assert (ended.code, ended.out) == (2, "")
     assert "knows one future: with independent noise the target draws another" in ended.err

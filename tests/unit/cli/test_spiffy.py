@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.graphs import write_wide_graph
+from tests.tiny_checkpoints import on_target
 from workers.models.draft_graph import read_draft_graph, write_draft_graph
 
 Spot = Callable[..., Any]
@@ -39,18 +40,7 @@ def spiffy(sweep: Path, graph: Path) -> Path:
 
 def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, models: Path, tmp_path: Path) -> None:
     out = tmp_path / "spiffy"
-    command = [
-        "train",
-        "spiffy",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        out,
-    ]
+    command = ["train", "spiffy", *on_target(models), "--task", "tiny-arith", "--out", out]
     ended = spot(*command, *FEW, "--budget-max", 6)
     assert ended.code == 0, ended.err
     graph = read_draft_graph(out / "graph")
@@ -69,17 +59,7 @@ def test_a_graph_is_calibrated_again_without_collecting_and_drafts(spot: Spot, m
     assert f"{made}: choose another --out, or delete {out} to start again" in other.err
     assert (out / "graph" / "graph.json").read_bytes() == before
 
-    decode = [
-        "decode",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--drafter",
-        "spiffy",
-        "--checkpoint",
-        out / "graph",
-    ]
+    decode = ["decode", *on_target(models), "--drafter", "spiffy", "--checkpoint", out / "graph"]
     ended = spot(*decode, "--budget", 4, "--max-new-tokens", 40, "--json", "the word")
     assert ended.code == 0, ended.err
     counters = json.loads(ended.out)["counters"]
@@ -114,17 +94,7 @@ def test_bad_requests_are_refused_in_one_line_before_any_work(
 ) -> None:
     out = tmp_path / "spiffy"
     ended = spot(
-        "train",
-        "spiffy",
-        "--target",
-        models / "target",
-        "--task",
-        "tiny-arith",
-        "--out",
-        out,
-        "--pool",
-        "inline",
-        *options,
+        "train", "spiffy", *on_target(models), "--task", "tiny-arith", "--out", out, "--pool", "inline", *options
     )
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
@@ -136,19 +106,7 @@ def test_more_prompts_than_a_task_has_are_refused(spot: Spot, models: Path, tmp_
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps({"question": f"{n}?", "answer": "1"}) + "\n" for n in range(3)))
     out, few = tmp_path / "spiffy", [*FEW, "--prompts", 4]
-    ended = spot(
-        "train",
-        "spiffy",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        f"jsonl:{file}",
-        "--out",
-        out,
-        *few,
-    )
+    ended = spot("train", "spiffy", *on_target(models), "--task", f"jsonl:{file}", "--out", out, *few)
     assert (ended.code, out.exists()) == (2, False)
     assert "prompts is 4: allowed is a whole number up to the 3 of jsonl:" in ended.err
 
@@ -159,19 +117,7 @@ def test_a_file_where_a_directory_must_be_is_left_alone(spot: Spot, models: Path
     file = out / inside if inside else out
     file.parent.mkdir(exist_ok=True)
     file.write_text("mine")
-    ended = spot(
-        "train",
-        "spiffy",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        out,
-        *FEW,
-    )
+    ended = spot("train", "spiffy", *on_target(models), "--task", "tiny-arith", "--out", out, *FEW)
     assert (ended.code, ended.out) == (2, "")
     assert f"{file} is no directory: choose another --out" in ended.err
     assert file.read_text() == "mine"
@@ -184,19 +130,7 @@ def test_a_prompt_without_a_trajectory_is_told_and_the_rest_is_calibrated(
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out, few = tmp_path / "spiffy", [*FEW, "--prompts", 4]
-    ended = spot(
-        "train",
-        "spiffy",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        f"jsonl:{file}",
-        "--out",
-        out,
-        *few,
-    )
+    ended = spot("train", "spiffy", *on_target(models), "--task", f"jsonl:{file}", "--out", out, *few)
     assert ended.code == 1
     assert "no trajectory of prompt 1: ValueError" in ended.err
     assert read_draft_graph(out / "graph").sources[0].prompts == 3

@@ -13,7 +13,7 @@ import torch
 from orchestrator.train import OrderRequest
 from sweeps.lock import RunLock
 from sweeps.store import RunDir
-from tests.tiny_checkpoints import write_checkpoint
+from tests.tiny_checkpoints import on_target, write_checkpoint
 from workers.training.order_card import read_card
 from workers.training.target_recipes import RECIPES, TINY_SDAR
 
@@ -21,18 +21,7 @@ Spot = Callable[..., Any]
 
 
 def test_order_model_is_trained_and_drafts(spot: Spot, models: Path, tmp_path: Path) -> None:
-    command = [
-        "train",
-        "order",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        tmp_path / "order",
-    ]
+    command = ["train", "order", *on_target(models), "--task", "tiny-arith", "--out", tmp_path / "order"]
     few = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--steps", 3, "--pool", "inline"]
     ended = spot(*command, *few)
     assert ended.code == 0, ended.err
@@ -41,7 +30,7 @@ def test_order_model_is_trained_and_drafts(spot: Spot, models: Path, tmp_path: P
     again = spot(*command, *few)
     assert "trajectories 3/3 (3 from before), failed 0" in again.err
     drafts = ["--checkpoint", tmp_path / "order" / "model", "--max-new-tokens", 8, "--json", "the word"]
-    assert spot("decode", "--target", models / "target", "--block-length", 32, *drafts).code == 0
+    assert spot("decode", *on_target(models), *drafts).code == 0
 
 
 def test_target_is_trained_and_decodes(spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,18 +83,7 @@ def test_names_that_do_not_exist(spot: Spot) -> None:
 def test_trajectories_without_a_choice_are_refused_before_decoding(
     spot: Spot, models: Path, tmp_path: Path, option: str
 ) -> None:
-    command = [
-        "train",
-        "order",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        tmp_path / "order",
-    ]
+    command = ["train", "order", *on_target(models), "--task", "tiny-arith", "--out", tmp_path / "order"]
     ended = spot(*command, "--prompts", 3, option, 2, "--steps", 1, "--pool", "inline")
     assert (ended.code, ended.out) == (2, "")
     name = option.removeprefix("--").replace("-", "_")
@@ -121,9 +99,7 @@ def test_out_that_is_a_file_is_refused_before_decoding(spot: Spot, models: Path,
     file.parent.mkdir(exist_ok=True)
     file.write_text("mine")
     asked = out / "order" if inside == "order" else out
-    ended = spot(
-        "train", "order", "--target", models / "target", "--block-length", 32, "--task", "tiny-arith", "--out", asked
-    )
+    ended = spot("train", "order", *on_target(models), "--task", "tiny-arith", "--out", asked)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"spot: out is {str(asked)!r}: {file} is no directory: choose another --out\n"
     assert file.read_text() == "mine"
@@ -132,18 +108,7 @@ def test_out_that_is_a_file_is_refused_before_decoding(spot: Spot, models: Path,
 def test_other_steps_than_before_say_the_way_out(
     spot: Spot, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [
-        "train",
-        "order",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        tmp_path / "order",
-    ]
+    command = ["train", "order", *on_target(models), "--task", "tiny-arith", "--out", tmp_path / "order"]
     few = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--pool", "inline"]
     assert spot(*command, *few, "--steps", 2).code == 0
     ended = spot(*command, *few, "--steps", 3)
@@ -174,20 +139,7 @@ def ended_here(*_: object, **__: object) -> None:
 def few(models: Path, out: Path, *more: object) -> list[object]:
     """A training that takes a second."""
     small = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--steps", 2, "--pool", "inline"]
-    return [
-        "train",
-        "order",
-        "--target",
-        models / "target",
-        "--block-length",
-        32,
-        "--task",
-        "tiny-arith",
-        "--out",
-        out,
-        *small,
-        *more,
-    ]
+    return ["train", "order", *on_target(models), "--task", "tiny-arith", "--out", out, *small, *more]
 
 
 def test_out_of_domain_accuracy_is_shown_and_changes_nothing(spot: Spot, models: Path, tmp_path: Path) -> None:
@@ -315,9 +267,7 @@ def test_another_request_in_the_same_directory_is_refused_before_any_work(
     refused("--prompts 3 --seed 0 (here --prompts 4 --seed 1)", "--prompts", 4, "--seed", 1)
     refused("--prompts 3 (here --prompts 4)", "--prompts", 4)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    ended = spot(
-        "train", "spiffy", "--target", models / "target", "--block-length", 32, "--task", "tiny-arith", "--out", out
-    )
+    ended = spot("train", "spiffy", *on_target(models), "--task", "tiny-arith", "--out", out)
     assert (ended.code, ended.out) == (2, "")
     assert f"out is {str(out)!r}: it was made by spot train order: choose another --out" in ended.err
     digest = read_card(out / "model").digest
@@ -385,7 +335,7 @@ def test_the_directory_of_a_training_is_no_checkpoint_and_says_where_it_is(
     out, graph = tmp_path / "out", tmp_path / "spiffy"
     assert spot(*few(models, out)).code == 0
     few_spiffy = ["--prompts", 3, "--temperature", 0, "--max-new-tokens", 40, "--pool", "inline"]
-    target = ["--target", models / "target", "--block-length", 32, "--task", "tiny-arith"]
+    target = [*on_target(models), "--task", "tiny-arith"]
     assert spot("train", "spiffy", *target, "--out", graph, *few_spiffy).code == 0
 
     def refused(checkpoint: Path, kind: str, message: str) -> None:

@@ -91,7 +91,8 @@ def test_an_own_sweep_over_two_targets_has_the_section(spot: Spot, two: Path) ->
     }
     page = Page((two.parent / "run" / "report.html").read_text(encoding="utf-8"))
     assert "Transfer: drafters made on another target" in page.text
-    assert "All 4 generations of 2 transferred cells that promise identity equal draft-free decoding." in page.text
+    equal = "equal draft-free decoding (of approximate caches: with the same cache)."
+    assert f"All 4 generations of 2 transferred cells that promise identity {equal}" in page.text
     with (two.parent / "run/report-data/cells.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["drafter"] != "none"]
     assert {(row["target"], row["drafter"]): (row["made_on"], row["native"]) for row in rows} == {

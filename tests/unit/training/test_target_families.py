@@ -40,7 +40,7 @@ def _smoke(recipe: TargetRecipe, **changes: object) -> TargetRecipe:
     """A recipe of the same family that takes seconds."""
     small = SMALL | {"kv_heads": 2 if recipe.family == "llada" else 1}
     if recipe.whole_steps:
-        small |= {"whole_steps": 4, "whole_rounds": 1, "whole_batch": 4}
+        small |= {"whole_steps": 4, "whole_batch": 4}
     if recipe.experts:
         small |= {"experts": replace(recipe.experts, mlp=12)}
     return replace(recipe, name="smoke", **{**small, **changes})  # type: ignore[arg-type]
@@ -52,14 +52,12 @@ def recipe(request: pytest.FixtureRequest) -> TargetRecipe:
 
 
 def test_each_phase_begins_anew_and_the_last_one_falls() -> None:
-    whole = [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2]
-    for rounds in (1, 2):
-        recipe = _smoke(TINY_LLADA, warm_start=4, steps=6, whole_steps=10, whole_rounds=rounds, rise=2, decay=0.5)
-        assert [rate_scale(recipe, step) for step in range(10 + 10 * rounds)] == [
-            *[0.5, 1.0, 1.0, 1.0],
-            *[0.5, 1.0, 1.0, 1.0, 1.0, 1.0],
-            *whole * rounds,
-        ]
+    recipe = _smoke(TINY_LLADA, warm_start=4, steps=6, whole_steps=10, rise=2, decay=0.5)
+    assert [rate_scale(recipe, step) for step in range(20)] == [
+        *[0.5, 1.0, 1.0, 1.0],
+        *[0.5, 1.0, 1.0, 1.0, 1.0, 1.0],
+        *[0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2],
+    ]
 
 
 def test_the_loss_falls_in_every_phase(recipe: TargetRecipe) -> None:
@@ -148,9 +146,9 @@ def test_vocabularies_differ_and_give_every_answer_back() -> None:
         for text in texts[:40]:
             assert tokenizer.decode(tokenizer(text).input_ids) == text
             assert len(tokenizer(text).input_ids) < 128
-    merged = [{token for token in tokenizer.get_vocab() if len(token) > 2} for tokenizer in tokenizers]
-    for one, other in combinations(merged, 2):
-        assert len(one & other) < 0.8 * len(one | other)
+    for one, other in combinations(tokenizers, 2):
+        assert one.get_vocab() != other.get_vocab()
+        assert all(one.tokenize(text) != other.tokenize(text) for text in texts if "\n" in text)
     used = [recipe.words for recipe in RECIPES.values() if recipe.name != "tiny-sdar-s"]
     assert sorted(used) == sorted(WORDS)
 
