@@ -15,6 +15,7 @@ from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 ID_VERSION = 3
 TARGET_IDENTITY = ("digest", "settings_digest", "dtype", "family", "cache")
 DRAFTER_IDENTITY = ("kind", "budget", "gamma", "hedge", "merge_states", "verify_margin", "digest", "cost_digest")
+VERIFICATION_IDENTITY = ("acceptance", "max_commit", "cross_block", "refresh")
 NO_DRAFTER = DrafterSpec(name="none", kind="none", budget=0, gamma=0.0, hedge=0.0, merge_states=False)
 
 
@@ -36,6 +37,14 @@ def decode_identity(decode: DecodeSpec) -> dict[str, Any]:
     return {name: getattr(decode, name) for name in DecodeSpec.__slots__ if name not in ruleless}
 
 
+def drafter_identity(drafter: DrafterSpec) -> dict[str, Any]:
+    """A drafter as plain JSON values. What is verified otherwise than by `exact` in the active block is named, and
+    nothing else: cells of before there was any choice stay what they are.
+    """
+    chosen = (name for name in VERIFICATION_IDENTITY if getattr(drafter, name) != getattr(NO_DRAFTER, name))
+    return {name: getattr(drafter, name) for name in (*DRAFTER_IDENTITY, *chosen)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One target, task, decoding rule, drafter and seed."""
@@ -53,7 +62,7 @@ class Cell:
             "target": {name: getattr(self.target, name) for name in TARGET_IDENTITY},
             "task": {"kind": self.task.kind, "split": self.task.split, "digest": self.task.digest},
             "decode": decode_identity(self.decode),
-            "drafter": {name: getattr(self.drafter, name) for name in DRAFTER_IDENTITY},
+            "drafter": drafter_identity(self.drafter),
             "seed": self.seed,
         }
 

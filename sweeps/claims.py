@@ -23,7 +23,11 @@ class Claim(StrEnum):
 
 
 def claim_of(cell: Cell) -> Claim:
-    """The claim of a cell. Independent noise is exact in distribution; an approximate cache bounds identity to it.
+    """The claim of a cell.
+
+    Every acceptance rule but `exact` is lossy: what it commits may be another output than draft-free decoding's, and by
+    `product` even tokens that the target would not commit in that state. Independent noise is exact in distribution; an
+    approximate cache bounds identity to it.
 
     The commit rule changes no claim: under the threshold rule too the target's next step is a function of the state
     (and the shared noise), and identity is promised against draft-free decoding by the same rule and tau.
@@ -32,6 +36,8 @@ def claim_of(cell: Cell) -> Claim:
     of the state alone: lossless, as with an exact cache (`exact_cache` says so). With a `prefix` or `dual` cache they
     depend on what was kept as well, and identity is promised against the draft-free decoder with the same cache.
     """
+    if cell.drafter.acceptance != "exact":
+        return Claim.LOSSY
     if cell.decode.temperature > 0 and cell.decode.noise == "independent" and not cell.is_baseline:
         return Claim.DISTRIBUTION_EXACT
     return Claim.LOSSLESS if cell.target.exact_cache else Claim.EXACT_GIVEN_CACHE

@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from sweeps.cell import NO_DRAFTER, Cell
+from sweeps.cell import NO_DRAFTER, VERIFICATION_IDENTITY, Cell
 from sweeps.facts import Facts
 from sweeps.spec import DEFAULT_TAU, DecodeSpec, DrafterSpec, SweepSpec
 
 NEUTRAL: dict[str, Any] = {
     **{name: getattr(NO_DRAFTER, name) for name in ("budget", "gamma", "hedge", "merge_states", "verify_margin")},
+    **{name: getattr(NO_DRAFTER, name) for name in VERIFICATION_IDENTITY},
     "checkpoint": "",
     "cost": "",
 }
+DRAFTER_AXES = ("budget", "gamma", "acceptance")
 Point = dict[str, Any]
 
 
@@ -91,7 +93,7 @@ def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
         for axes in product(settings, grid.block_length or (target.block_length,), grid.seed, spec.drafters)
     )
     for target, task, ((commit, tau), temperature, noise, confidence, tokens), length, seed, drafter in outer:
-        for budget, gamma in product(*(_values(spec, drafter, axis, facts) for axis in ("budget", "gamma"))):
+        for budget, gamma, acceptance in product(*(_values(spec, drafter, axis, facts) for axis in DRAFTER_AXES)):
             yield {
                 "target": target,
                 "task": task,
@@ -106,6 +108,7 @@ def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
                 "drafter": drafter,
                 "budget": budget,
                 "gamma": gamma,
+                "acceptance": acceptance,
             }
 
 
@@ -141,6 +144,12 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     if point["commit"] not in kind.commits:
         reason = f"{drafter.kind} drafts for the commit rule {' or '.join(kind.commits)} only"
         return {"drafter": drafter.name, "commit": point["commit"]}, reason
+    if point["acceptance"] not in (None, "exact") and point["commit"] == "standard":
+        reason = f"the rule {point['acceptance']} accepts steps of threshold decoding, and the standard rule has none"
+        return {"drafter": drafter.name, "commit": "standard", "acceptance": point["acceptance"]}, reason
+    if drafter.cross_block and not point["target"].crosses:
+        reason = f"cross_block needs block-causal attention with an exact cache, and {target} has no such cache"
+        return {"target": target, "drafter": drafter.name}, reason
     if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
         reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
         return {"drafter": drafter.name, "noise": "independent"}, reason
@@ -185,7 +194,7 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
     )
     drafter: DrafterSpec = point["drafter"]
     uses = facts.kinds[drafter.kind].uses
-    values: dict[str, Any] = {name: point[name] for name in ("budget", "gamma") if name in uses}
+    values: dict[str, Any] = {name: point[name] for name in DRAFTER_AXES if name in uses}
     values |= {name: neutral for name, neutral in NEUTRAL.items() if name not in uses}
     artifact = facts.artifacts.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
     if artifact is not None:

@@ -57,6 +57,11 @@ class TargetSpec:
         check(0 <= self.block_length <= MAX_BLOCK, f"target {self.name}: block_length", self.block_length, allowed)
         check(self.dtype in DTYPES, f"target {self.name}: dtype", self.dtype, " | ".join(DTYPES))
 
+    @property
+    def crosses(self) -> bool:
+        """Whether drafts may go on in the next block (see `TargetTraits.crosses`)."""
+        return self.cache == "exact"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
@@ -143,7 +148,11 @@ class DrafterSpec:
     forwarded again alone, in the draft-free shape, before anything is committed on it (0: never). `cost` names a
     measured cost curve by which each round chooses how many of the `budget` drafts it verifies ("": always all).
     Options that a drafter does not use are set to their neutral value (see `expand`). `digest` and `cost_digest` are
-    empty until resolved. `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty
+    empty until resolved.
+    `acceptance` says which drafted steps are committed under the threshold rule, `max_commit` takes the accepted path
+    with the most commits (there is only one under `exact`). `cross_block`: a draft that fills the block goes on with
+    the next one; `refresh`: that block's first round is drafted from what such drafts brought back of it.
+    `fixed` names the options which a sweep's own entry states: the axes leave them alone (empty
     in a cell). `oracle`: it knows the target's real future, so its numbers are bounds. `origins`: the targets that its
     artifact was made on, as that says itself; no part of an identity, but what a study of transfer goes by.
     """
@@ -157,6 +166,10 @@ class DrafterSpec:
     checkpoint: str = ""
     verify_margin: float = 0.0
     cost: str = ""
+    acceptance: Acceptance = "exact"
+    max_commit: bool = False
+    cross_block: bool = False
+    refresh: bool = False
     digest: str = ""
     cost_digest: str = ""
     fixed: tuple[str, ...] = ()
@@ -172,6 +185,13 @@ class DrafterSpec:
         check(0 <= self.hedge <= 1, f"{where}: hedge", self.hedge, "a number in [0, 1]")
         ok = math.isfinite(self.verify_margin) and self.verify_margin >= 0
         check(ok, f"{where}: verify_margin", self.verify_margin, "a finite number from 0")
+        if self.verify_margin:
+            why = "with a verify_margin, whose output is the draft-free one bit for bit"
+            check(self.acceptance == "exact", f"{where}: acceptance", self.acceptance, f"exact {why}")
+            check(not self.cross_block, f"{where}: cross_block", self.cross_block, f"false {why}")
+        check(self.cross_block or not self.refresh, f"{where}: refresh", self.refresh, "false without cross_block")
+        if self.acceptance == "exact":
+            object.__setattr__(self, "max_commit", False)
         for name in ("gamma", "hedge", "verify_margin"):
             object.__setattr__(self, name, normalised(getattr(self, name)))
 
@@ -190,7 +210,8 @@ class DrafterSpec:
 class GridSpec:
     """The axes. Cells are their product, less what `exclude` and impossibility take away.
 
-    `block_length` empty: each target's own. `tau` multiplies only the commit rule `threshold`.
+    `block_length` empty: each target's own. `tau` multiplies only the commit rule `threshold`. `gamma` and `acceptance`
+    empty: each drafter's own.
     """
 
     target: tuple[str, ...]
@@ -198,6 +219,7 @@ class GridSpec:
     drafter: tuple[str, ...] = ("none", "ssd", "spot")
     budget: tuple[int, ...] = (8,)
     gamma: tuple[float, ...] = ()
+    acceptance: tuple[Acceptance, ...] = ()
     temperature: tuple[float, ...] = (0.0,)
     noise: tuple[Noise, ...] = ("coupled",)
     confidence: tuple[Confidence, ...] = ("top1",)
@@ -209,7 +231,7 @@ class GridSpec:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if name not in ("gamma", "block_length"):
+            if name not in ("gamma", "acceptance", "block_length"):
                 check(len(getattr(self, name)) > 0, f"grid.{name}", getattr(self, name), "at least one value")
         for budget in self.budget:
             check(1 <= budget <= MAX_BUDGET, "grid.budget", budget, f"a whole number from 1 to {MAX_BUDGET}")

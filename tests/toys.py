@@ -52,14 +52,18 @@ class ToySession:
     def prefix_length(self) -> int:
         return len(self.prefix)
 
-    def forward(self, blocks_NL: Tensor) -> Tensor:
+    def forward(self, blocks_NL: Tensor, behind_CL: Tensor | None = None) -> Tensor:
         assert blocks_NL.ndim == 2
         assert blocks_NL.shape[1] == self.block_length
         self.forwards += 1
-        self.positions += blocks_NL.numel() + self.pending
+        self.positions += blocks_NL.numel() + self.pending + (0 if behind_CL is None else behind_CL.numel())
         self.pending = 0
         self.target.batches.append(len(blocks_NL))
-        rows_NLV = torch.stack([self.target.row(self.prefix, tuple(block)) for block in blocks_NL.tolist()])
+        behind = [] if behind_CL is None else behind_CL.tolist()
+        assert not any(self.target.traits.mask_id in block for block in behind)
+        fronts = [*[()] * (len(blocks_NL) - len(behind)), *map(tuple, behind)]
+        copies = zip(fronts, blocks_NL.tolist(), strict=True)
+        rows_NLV = torch.stack([self.target.row(self.prefix + front, tuple(block)) for front, block in copies])
         if len(blocks_NL) == 1 or not self.target.rounding:
             return rows_NLV
         key = hashed(self.target.seed, "rounding", self.prefix, blocks_NL.tolist())
@@ -71,7 +75,7 @@ class ToySession:
         assert len(block) == self.block_length
         assert self.target.traits.mask_id not in block
         self.prefix += block
-        self.pending = len(block)
+        self.pending += len(block)
 
 
 @dataclass
@@ -126,6 +130,9 @@ class ToyTarget:
         logits_XV = hidden_XH.clone()
         logits_XV[..., [self.never, self.vocab_size - 1]] = -torch.inf
         return logits_XV
+
+    def embed(self, ids_X: Tensor) -> Tensor:
+        return normal(hashed(self.seed, "embedding"), self.vocab_size, self.vocab_size)[ids_X]
 
     def encode(self, prompt: str) -> list[int]:
         return [ord(letter) % (self.vocab_size - 2) for letter in prompt]

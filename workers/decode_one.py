@@ -15,6 +15,7 @@ from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.tally import Generation
+from workers.decoding.verification import Verification
 from workers.drafters.base import Oracle
 from workers.futures import future_of, told
 from workers.guard import failure_of
@@ -99,7 +100,7 @@ def decode_prompts(
     torch.set_num_threads(threads)
     loaded = Loaded(device)
     target = loaded.get_target(target_spec, size_of(spec, drafter_spec))
-    drafter = loaded.get_drafter(drafter_spec, spec)
+    drafter, verification = loaded.get_drafter(drafter_spec, spec), Verification.of(drafter_spec)
     for index, prompt in enumerate(prompts):
         bound = isinstance(drafter, Oracle)
         decoded = Decoded(index=index, prompt_id=str(index), prompt_ids=(), rule=spec.rule, bound=bound)
@@ -108,8 +109,8 @@ def decode_prompts(
             decoded = replace(decoded, prompt_ids=tuple(ids))
             own_seed = sample_seed(seed, decoded.prompt_id)
             future = partial(future_of, target, ids, spec=spec, seed=own_seed)
-            margin = drafter_spec.verify_margin
-            generation = decode(target, told(drafter, future), ids, spec=spec, seed=own_seed, verify_margin=margin)
+            teller = told(drafter, future)
+            generation = decode(target, teller, ids, spec=spec, seed=own_seed, verification=verification)
             text = target.decode(generation.output_ids[: generation.tokens_kept])
             grid = grid_of(target, ids, generation, spec.block_length)
             yield replace(decoded, generation=generation, text=text, grid=grid)

@@ -17,7 +17,8 @@ import torch
 
 from sweeps.checks import check
 from sweeps.spec import MAX_BLOCK, MAX_BUDGET, DecodeSpec
-from workers.decoding.loop import decode, open_block
+from workers.decoding.active import open_block
+from workers.decoding.loop import decode
 from workers.decoding.seen import Seen
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tally import Stopwatch

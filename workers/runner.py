@@ -19,6 +19,7 @@ from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.observe import Observer
 from workers.decoding.tally import Generation
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter, Oracle
 from workers.drafters.none import NoDrafter
 from workers.futures import Futures, told
@@ -141,11 +142,11 @@ def run_prompt(work: Work, index: int) -> None:
         return
     # before any clock runs: what recording the future takes is no part of what is timed
     drafter = told(work.drafter, lambda: work.futures.of(work.target, cell, prompt.id, ids))
+    verification = Verification.of(cell.drafter)
     if item.kind == "decode":
         observer = Observer(cell.decode)
-        margin = cell.drafter.verify_margin
         generation = decode(
-            work.target, drafter, ids, spec=cell.decode, seed=seed, watch=observer, verify_margin=margin
+            work.target, drafter, ids, spec=cell.decode, seed=seed, watch=observer, verification=verification
         )
         if cell.is_baseline:
             work.futures.heard(cell, prompt.id, generation)
@@ -161,7 +162,7 @@ def run_prompt(work: Work, index: int) -> None:
                 spec=cell.decode,
                 seed=seed,
                 repeats=item.repeats,
-                verify_margin=cell.drafter.verify_margin,
+                verification=verification,
             )
         )
 

@@ -10,6 +10,7 @@ from sweeps.records import TimingRecord
 from sweeps.spec import DecodeSpec
 from workers.decoding.loop import decode
 from workers.decoding.tally import Generation
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 from workers.targets.base import Target
@@ -26,12 +27,12 @@ def time_prompt(
     spec: DecodeSpec,
     seed: int,
     repeats: int,
-    verify_margin: float = 0.0,
+    verification: Verification,
 ) -> TimingRecord:
     """Time `repeats` decodes of each side. Raises RuntimeError when a repeat differs from the untimed run."""
 
     def run_of(side: Drafter) -> Generation:
-        return decode(target, side, ids, spec=spec, seed=seed, verify_margin=verify_margin)
+        return decode(target, side, ids, spec=spec, seed=seed, verification=verification)
 
     sides: dict[str, Drafter] = {"variant": drafter, "baseline": NoDrafter()}
     first = {name: run_of(side) for name, side in sides.items()}

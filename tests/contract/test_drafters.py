@@ -15,6 +15,7 @@ from workers.decoding.reference import Reference, reference
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 
@@ -150,7 +151,7 @@ def test_rounding_in_a_batch_changes_nothing_where_doubtful_verdicts_are_made_ag
         target = ToyTarget(seed=seed, vocab_size=40, drift=0.1, rounding=0.05)
         drafter = Checked(ready(kind, target, prompt, spec, seed, budget=6), {})
         margin, free = 4 * 0.05 / min(1.0, spec.temperature or 1.0), naive(seed, spec)
-        drafted = decode(target, drafter, prompt, spec=spec, seed=seed, verify_margin=margin)
+        drafted = decode(target, drafter, prompt, spec=spec, seed=seed, verification=Verification(margin=margin))
         assert (drafted.output_ids, drafted.order) == (free.output_ids, free.order), rule
         assert drafted.counters.rounds + sum(drafted.counters.accepted) == len(drafted.output_ids)
         rounded = decode(target, drafter, prompt, spec=spec, seed=seed)

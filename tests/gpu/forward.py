@@ -19,7 +19,7 @@ from tests.gpu.floors import Rates, measured_rates
 from tests.gpu.guarded import guarded
 from tests.gpu.random_target import random_target
 from tests.gpu.setting import BLOCK, Row, Rows, Setting
-from workers.decoding.loop import open_block
+from workers.decoding.active import open_block
 from workers.decoding.noise import BlockNoise
 from workers.decoding.rule import judge
 from workers.decoding.stale import stale_of

@@ -21,6 +21,7 @@ from workers.catalog import DRAFTERS, TARGETS
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.decoding.tally import Generation
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter, Oracle
 from workers.drafters.none import NoDrafter
 from workers.loading import Loaded
@@ -52,7 +53,7 @@ class Case:
                     ids,
                     spec=self.spec,
                     seed=sample_seed(self.seed, prompt_id),
-                    verify_margin=margin,
+                    verification=Verification(margin=margin),
                 ),
                 prompt_id,
                 index,

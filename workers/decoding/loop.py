@@ -6,8 +6,12 @@ to the accepted drafts plus one: the last visited state's own next step. Without
 under the standard rule the forwards number exactly the tokens generated); no drafter can make them more. A root that
 the known step filled ends its block without a forward.
 
-With a `verify_margin` a verdict by less is made once more, by a forward of that state alone: the shape it has without
-drafts, and so the same bits. Such a forward commits nothing of its own, so only these can make the forwards more.
+A cross-block draft that the walk reaches takes the first step of the next block in the round that fills this one. One
+that it does not reach leaves a glimpse of the next block; with `refresh` its first round is drafted from that.
+
+With a verification `margin` a verdict by less is made once more, by a forward of that state alone: the shape it has
+without drafts, and so the same bits. Such a forward commits nothing of its own, so only these can make the forwards
+more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,15 +22,17 @@ import torch
 from torch import Tensor
 
 from sweeps.spec import DecodeSpec
-from workers.decoding.noise import BlockNoise
+from workers.decoding.acceptance import Step
+from workers.decoding.active import ActiveBlock, Frame
 from workers.decoding.rule import Verdict, judge
 from workers.decoding.seen import Seen, Watcher
 from workers.decoding.stale import Stale, stale_of
 from workers.decoding.state import BlockState
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
+from workers.decoding.verification import Verification
 from workers.decoding.verify import verify
-from workers.decoding.walk import Walk, walk
+from workers.decoding.walk import Judge, Walk
 from workers.drafters.base import Drafter
 from workers.targets.base import Session, Target
 
@@ -39,13 +45,13 @@ def decode(
     spec: DecodeSpec,
     seed: int,
     watch: Watcher | None = None,
-    verify_margin: float = 0.0,
+    verification: Verification | None = None,
 ) -> Generation:
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
-    An empty prompt is a sequence that begins with masks. `watch` is called for every step, in order. A verdict on a
-    batch of several states whose margin is below `verify_margin` is made again on the state alone. Raises ValueError
-    for a prompt that is too long for the target, or holds an id outside its vocabulary or its mask token.
+    An empty prompt is a sequence that begins with masks. `watch` is called for every step, in order. Without a
+    `verification` drafts are accepted by the rule `exact` in the active block alone. Raises ValueError for a prompt
+    that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
     traits, prompt = target.traits, list(prompt_ids)
     if traits.mask_id in prompt:
@@ -54,89 +60,83 @@ def decode(
     session = target.start(prompt, block_length=spec.block_length, max_new_tokens=spec.max_new_tokens)
     tally = Tally(prompt_tokens=len(prompt), prefilled=session.positions)
     clock.prefilled()
-    run = BlockRounds(target, drafter, session, spec, seed, tally, clock, watch, verify_margin)
-    stops = frozenset(() if spec.ignore_eos else traits.stop_ids)
-    sequence, end = prompt, len(prompt) + spec.max_new_tokens
+    run = BlockRounds(target, drafter, session, tally, clock, watch, verification or Verification())
+    frame = Frame(spec=spec, seed=seed, traits=traits, prompt_tokens=len(prompt))
+    sequence, block = prompt, frame.block(session.prefix_length, prompt[session.prefix_length :])
     with torch.inference_mode():
         while True:
-            start = session.prefix_length
-            state = run.fill(open_block(sequence[start:], end - start, spec.block_length, traits.mask_id), start)
-            sequence = sequence[:start] + list(state.tokens[: end - start])
+            run.fill(block)
+            sequence = sequence[: block.start] + list(block.state.tokens[: frame.end - block.start])
             output = sequence[tally.prompt_tokens :]
-            if len(sequence) == end or not stops.isdisjoint(output):
-                return finished(output, stops, tally, clock)
-            session.commit(torch.tensor(state.tokens, device=traits.device))
-
-
-def open_block(given: list[int], room: int, block_length: int, mask_id: int) -> BlockState:
-    """The active block: tokens already given (the prompt's last, partial block), then masks.
-
-    Masks from `room` on lie behind the requested tokens: the target sees them, nothing ever fills them.
-    """
-    tokens = (*given, *[mask_id] * (block_length - len(given)))
-    return BlockState(tokens, tuple(range(len(given), min(room, block_length))))
+            if block.following is None or not frame.stops.isdisjoint(output):
+                return finished(output, frame.stops, tally, clock)
+            session.commit(torch.tensor(block.state.tokens, device=traits.device))
+            block = block.following
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRounds:
-    """The rounds of one decode call; all that changes is in `session`, `tally` and `clock`."""
+    """The rounds of one decode call; all that changes is in `session`, `tally`, `clock` and the block."""
 
     target: Target
     drafter: Drafter
     session: Session
-    spec: DecodeSpec
-    seed: int
     tally: Tally
     clock: Stopwatch
     watch: Watcher | None
-    verify_margin: float
+    verification: Verification
 
-    def fill(self, state: BlockState, start: int) -> BlockState:
-        """Fill the open positions of the block that begins at absolute position `start`."""
-        traits, tally, clock, length = self.target.traits, self.tally, self.clock, len(state.tokens)
-        positions_L = torch.arange(start, start + length, device=traits.device)
-        noise = BlockNoise(self.spec, self.seed, positions_L, traits.vocab_size)
-        order: list[int] = []
-        filled: tuple[int, ...] = ()
-        known: Verdict | None = None  # nothing was forwarded yet: the first root goes alone
-        recall: Callable[[], Stale] | None = None
-        while not state.full:
-            asked = self.drafter.budget and len(state.open) > 1  # a draft is never full: one open position leaves none
-            stale = recall() if asked and recall else None  # made when somebody asks for it
-            tree = self.drafter.propose(state, filled, stale) if stale else root_alone(state)
-            assert tree.states[0] == state, "a drafter changed the root"
+    def fill(self, block: ActiveBlock) -> None:
+        """Fill the open positions of a block; the first step of the next one may be taken as well."""
+        while not block.state.full:
+            tree = self.draft(block)
+            assert tree.states[0] == block.state, "a drafter changed the root"
             assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
-            clock.lap("drafter")
-            hidden_NLH = verify(self.session, tree, traits.device)
-            clock.lap("forward")
-            doubt = self.verify_margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
-            walked = walk(tree, partial(self.judge, tree, hidden_NLH, noise), doubt=doubt)
+            self.clock.lap("drafter")
+            hidden_NLH = verify(self.session, tree, self.target.traits.device)
+            self.clock.lap("forward")
+            judge_node = cache(partial(self.judge, tree, hidden_NLH, block))
+            walked = self.verification.walk(tree, judge_node, block.frame.spec)
             if walked.doubtful:
-                walked = self.judged_again(tree, walked, noise)
-            for node, verdict in zip(walked.nodes, walked.verdicts, strict=True):
-                before, state = tree.states[node], tree.states[node].fill(*verdict.step)
-                if self.watch:
-                    fresh = partial(self.stale, verdict, before, order, noise, start, tally.turn)
-                    seen = Seen(start=start, state=before, verdict=verdict, known=known, recall=recall, fresh=fresh)
-                    self.watch(seen)
-                tally.step(start, verdict)
-                filled = tuple(commit.position for commit in verdict.step)
-                order += filled
-            clock.lap("walk")
-            known, last = walked.verdicts[-1], tree.states[walked.nodes[-1]]
-            recall = cache(partial(self.stale, known, last, order[: -len(filled)], noise, start, tally.turn))
-            tally.round(tree, walked, forwarded=self.session.positions)
-        return state
+                walked = self.judged_again(tree, walked, block)
+            for node, verdict, step in zip(walked.nodes, walked.verdicts, walked.steps, strict=True):
+                own = block_of(tree, node, block)
+                leaves = self.take(own, tree.states[node], verdict, step, hidden_NLH[node])
+            own.known, own.recall = walked.verdicts[-1], cache(leaves)  # made when somebody asks for it
+            if self.verification.refresh and tree.crossings and not tree.states[walked.nodes[-1]].behind:
+                self.look(tree, block, judge_node, hidden_NLH)
+            self.clock.lap("walk")
+            self.tally.round(tree, walked, forwarded=self.session.positions)
+
+    def draft(self, block: ActiveBlock) -> DraftTree:
+        """The tree of the next round: the root alone where nothing is known of the block, or nothing can be drafted."""
+        beyond = block.beyond if self.verification.cross_block else None
+        fewest = 1 if beyond else 2  # a draft that fills the block needs no forward, unless it goes on behind it
+        if not self.drafter.budget:
+            return root_alone(block.state)
+        if block.recall is not None:
+            if len(block.state.open) < fewest:
+                return root_alone(block.state)
+            return self.drafter.propose(block.state, block.filled, replace(block.recall(), beyond=beyond))
+        if block.glimpse is None or block.glimpsed is None:
+            return root_alone(block.state)
+        step = block.glimpse.step  # the stale step itself is the first draft, the others go on from it
+        after = block.state.fill(*step)
+        if len(after.open) < fewest:
+            return root_alone(block.state) if after.full else root_alone(after).below(block.state, step)
+        filled = tuple(commit.position for commit in step)
+        tree = self.drafter.propose(after, filled, replace(block.glimpsed(), beyond=beyond))
+        return tree.below(block.state, step).cut(min(tree.drafts + 1, self.drafter.budget))
 
     def judge(
-        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, noise: BlockNoise, node: int
+        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, block: ActiveBlock, node: int
     ) -> Verdict:
         """The target's next step in one node; the output head is run for the node's open positions only."""
-        open = tree.states[node].open
+        own, open = block_of(tree, node, block), tree.states[node].open
         logits_RV = self.target.logits(hidden_NLH[node][list(open)])
-        return judge(logits_RV, noise.target(self.tally.turn, node, open), open, self.spec)
+        return judge(logits_RV, own.noise.target(self.tally.turn, node, open), open, block.frame.spec)
 
-    def judged_again(self, tree: DraftTree, walked: Walk, noise: BlockNoise) -> Walk:
+    def judged_again(self, tree: DraftTree, walked: Walk, block: ActiveBlock) -> Walk:
         """The walk with its last node judged by a forward of its own.
 
         The noise is that of the first verdict: drawing anew only where a draw was close would bend the distribution.
@@ -145,12 +145,62 @@ class BlockRounds:
         node = walked.nodes[-1]
         hidden_1LH = verify(self.session, root_alone(tree.states[node]), self.target.traits.device)
         self.clock.lap("forward")
-        verdict = self.judge(tree, {node: hidden_1LH[0]}, noise, node)
-        return replace(walked, verdicts=(*walked.verdicts[:-1], verdict))
+        verdict = self.judge(tree, {node: hidden_1LH[0]}, block, node)
+        return replace(walked, verdicts=(*walked.verdicts[:-1], verdict), steps=(*walked.steps[:-1], verdict.step))
+
+    def take(
+        self, block: ActiveBlock, before: BlockState, verdict: Verdict, step: Step, hidden_LH: Tensor
+    ) -> Callable[[], Stale]:
+        """Commit one step of the walk, taken in the state `before` of a block; returns what makes the stale
+        distribution that its forward leaves.
+        """
+        before = replace(before, behind=())
+        fresh = partial(self.stale, block, before, verdict, tuple(block.order), hidden_LH, self.tally.turn)
+        if self.watch:
+            self.watch(
+                Seen(
+                    start=block.start,
+                    state=before,
+                    verdict=verdict,
+                    step=step,
+                    known=block.known,
+                    recall=block.recall,
+                    fresh=fresh,
+                )
+            )
+        self.tally.step(block.start, verdict, step)
+        block.state = before.fill(*step)
+        block.filled = tuple(commit.position for commit in step)
+        block.order += block.filled
+        return fresh
+
+    def look(self, tree: DraftTree, block: ActiveBlock, judge_node: Judge, hidden_NLH: Tensor) -> None:
+        """Keep what the heaviest cross-block copy, which the walk did not reach, brought back of the next block."""
+        node, following = tree.crossings[0], block.following
+        assert following is not None, "a draft crossed into a block that is not asked for"
+        verdict = judge_node(node)
+        leaves = partial(self.stale, following, following.state, verdict, (), hidden_NLH[node], self.tally.turn)
+        following.glimpse, following.glimpsed = verdict, cache(leaves)
 
     def stale(
-        self, verdict: Verdict, state: BlockState, order: list[int], noise: BlockNoise, start: int, turn: int
+        self,
+        block: ActiveBlock,
+        state: BlockState,
+        verdict: Verdict,
+        order: tuple[int, ...],
+        hidden_LH: Tensor,
+        turn: int,
     ) -> Stale:
         """What the forward of `state`, judged in round `turn`, leaves for the drafter."""
-        own_noise_RV = noise.drafter(turn, verdict.open)
-        return stale_of(verdict, state, tuple(order), start=start, spec=self.spec, own_noise_RV=own_noise_RV)
+        own_noise_RV = block.noise.drafter(turn, verdict.open)
+        spec = block.frame.spec
+        stale = stale_of(verdict, state, order, start=block.start, spec=spec, own_noise_RV=own_noise_RV)
+        return replace(stale, hidden_LH=hidden_LH)
+
+
+def block_of(tree: DraftTree, node: int, block: ActiveBlock) -> ActiveBlock:
+    """The block that a node's open positions are in: the active one, or the next."""
+    if not tree.states[node].behind:
+        return block
+    assert block.following is not None, "a draft crossed into a block that is not asked for"
+    return block.following

@@ -46,7 +46,7 @@ class Observer:
 
     def __call__(self, seen: Seen) -> None:
         """One step, commit by commit."""
-        for position, token in seen.verdict.step:
+        for position, token in seen.step:
             stale_V = None if seen.known is None else row_at(seen.known, position)
             self.held.append(Held(token, row_at(seen.verdict, position), stale_V, self.guess(seen, position)))
             if len(self.held) == AT_ONCE:

@@ -7,6 +7,7 @@ this noun; decoding itself never reads it, and nobody who does not watch pays fo
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from workers.decoding.acceptance import Step
 from workers.decoding.rule import Verdict
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
@@ -14,7 +15,9 @@ from workers.decoding.state import BlockState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The target committed `verdict.step` in `state`, a state of the block at absolute position `start`.
+    """`step` was committed in `state`, a state of the block at absolute position `start`.
+
+    It is the target's own one there, `verdict.step`, unless a lenient acceptance rule took another.
 
     `stale` is what the drafter knew in this round and `known` the verdict it comes from (both None at a block's first
     forward); without a drafter `stale` is made when it is read. `fresh()` is the stale distribution that this verdict
@@ -24,6 +27,7 @@ class Seen:
     start: int
     state: BlockState
     verdict: Verdict
+    step: Step
     known: Verdict | None
     recall: Callable[[], Stale] | None
     fresh: Callable[[], Stale]

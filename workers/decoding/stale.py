@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sweeps.spec import DecodeSpec
 from workers.decoding.rule import NO_TOKEN, Verdict, draw
-from workers.decoding.state import BlockState
+from workers.decoding.state import BlockState, NextBlock
 from workers.models.order_shapes import TOP_K as TOP_K
 
 
@@ -29,6 +29,9 @@ class Stale:
     noise (`coupled` false, T > 0) they are the drafter's own draws and the scores their tempered log probabilities.
     `fill_order`: the open positions of the block that have been filled so far, in commit order (given tokens of a
     prompt that opens the block are not part of it). `start`: the absolute position of the block.
+    `noise_LK` is the shared noise of the top K tokens (None: nothing is drawn, or nothing shared). `hidden_LH` are the
+    target's last hidden states, as they were and where they were computed (None: recorded without). `beyond` is the
+    untouched block behind, where a draft that fills this one may go on (None: it may not).
     """
 
     state: BlockState
@@ -44,6 +47,9 @@ class Stale:
     fill_order: tuple[int, ...]
     start: int
     coupled: bool = True
+    noise_LK: Tensor | None = None
+    hidden_LH: Tensor | None = None
+    beyond: NextBlock | None = None
 
 
 def stale_of(
@@ -77,7 +83,9 @@ def stale_of(
         scores_R2 = (logits_RV / heat).log_softmax(-1).gather(-1, drawn_R2)
 
     odds_R1 = draws.confidence_R[:, None]
-    parts = (ids_RK, probs_RK, logprobs_RK, odds_R1, entropy_R1, outside_R1, drawn_R2, scores_R2)
+    shared = spec.temperature > 0 and own_noise_RV is None
+    noise_RK = (draws.scores_RV - logits_RV / heat).gather(-1, ids_RK) if shared else probs_RK[:, :0]
+    parts = (ids_RK, probs_RK, logprobs_RK, odds_R1, entropy_R1, outside_R1, drawn_R2, scores_R2, noise_RK)
     packed_RX = torch.cat([part.to(torch.float64) for part in parts], dim=-1).cpu()  # one transfer; ids stay exact
     packed_LX = packed_RX.new_zeros(len(state.tokens), packed_RX.shape[-1])
     packed_LX[list(verdict.open)] = packed_RX
@@ -98,6 +106,7 @@ def stale_of(
         fill_order=fill_order,
         start=start,
         coupled=own_noise_RV is None,
+        noise_LK=fields[8] if shared else None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 
 from sweeps.records import Counters, FinishReason
+from workers.decoding.acceptance import Step
 from workers.decoding.rule import Verdict
 from workers.decoding.tree import DraftTree
 from workers.decoding.walk import Walk
@@ -102,12 +103,12 @@ class Tally:
         """Target forwards so far: one a round, and one for each verdict that was made again."""
         return self.turn + self.recomputes
 
-    def step(self, start: int, verdict: Verdict) -> None:
+    def step(self, start: int, verdict: Verdict, step: Step) -> None:
         """Book a step in the block at absolute position `start`, decided in the round in the making."""
-        self.order += [start + commit.position - self.prompt_tokens for commit in verdict.step]
-        self.rounds += [self.turn] * len(verdict.step)
-        self.steps.append(len(verdict.step))
-        self.margins += [verdict.margin] * len(verdict.step)
+        self.order += [start + commit.position - self.prompt_tokens for commit in step]
+        self.rounds += [self.turn] * len(step)
+        self.steps.append(len(step))
+        self.margins += [verdict.margin] * len(step)
 
     def round(self, tree: DraftTree, walked: Walk, forwarded: int) -> None:
         """Book a finished round: a forward, its walk and, where that ended in doubt, a second forward.

@@ -1,31 +1,37 @@
 """Following the target's own steps through the verified states: what is on the walk is committed.
 
-Verification is state equality (`exact`). The target's next step is unique, so the walk is too; a state that was drafted
-in another order than the target's, or in more or fewer steps, is the same state and is walked through all the same. So
-a step of several commits may jump over nested states (the walk of FreeDave, arXiv 2510.00294).
+Verification is state equality. The target's next step is unique, so under the rule `exact` the walk is too; a state
+that was drafted in another order than the target's, or in more or fewer steps, is the same state and is walked through
+all the same. So a step of several commits may jump over nested states (the walk of FreeDave, arXiv 2510.00294). Other
+acceptance rules go to drafted children as well: the plain walk to the first that is accepted, `max_commit` along the
+path that commits the most.
 
 Rounding differs between batch shapes, so a verdict by a hair may not be the draft-free one: with a `doubt` the walk
 ends at the first such node, and the caller judges it again by a forward in the draft-free shape.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from workers.decoding.acceptance import Step
 from workers.decoding.rule import Verdict
 from workers.decoding.tree import DraftTree
 
-Acceptance = Callable[[DraftTree, int, Verdict], int | None]
+Judge = Callable[[int], Verdict]
+Accept = Callable[[Step, Verdict], Step]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """The nodes visited, from the root on, and the target's verdict in each; `accepted` drafts are among them.
+    """The nodes visited, from the root on, the target's verdict in each and the step taken from it.
 
-    `doubtful`: the last verdict's margin was too small to be relied on, so its node is to be judged again.
+    The last step leads to a state that was not verified: it starts the next round. `doubtful`: the last verdict's
+    margin was too small to be relied on, so its node is to be judged again.
     """
 
     nodes: tuple[int, ...]
     verdicts: tuple[Verdict, ...]
+    steps: tuple[Step, ...]
     doubtful: bool = False
 
     @property
@@ -34,25 +40,70 @@ class Walk:
         return len(self.nodes) - 1
 
 
-def exact(tree: DraftTree, node: int, verdict: Verdict) -> int | None:
-    """The verified state that the target's own step leads to from a node; None where it was not drafted."""
-    return tree.find(tree.states[node].fill(*verdict.step))
+def exact_walk(tree: DraftTree, judge_node: Judge, *, doubt: float = 0.0) -> Walk:
+    """Walk from the root: judge a node, go on to the state that the target's own step leads to, stop where it was not
+    verified.
 
-
-def walk(
-    tree: DraftTree, judge_node: Callable[[int], Verdict], *, doubt: float = 0.0, accept: Acceptance = exact
-) -> Walk:
-    """Walk from the root: judge a node, go on to the node that `accept` names for its verdict, stop where it names
-    none.
-
-    Only visited nodes are judged, and only they pay for the output head. The state that the last verdict leads to is
-    never verified: it starts the next round. A margin below `doubt` ends the walk as well.
+    Only visited nodes are judged, and only they pay for the output head. A margin below `doubt` ends the walk as well.
     """
     nodes, verdicts = [0], [judge_node(0)]
     while verdicts[-1].margin >= doubt:
-        node = accept(tree, nodes[-1], verdicts[-1])
+        node = tree.find(tree.states[nodes[-1]].fill(*verdicts[-1].step))
         if node is None:
             break
         nodes.append(node)
         verdicts.append(judge_node(node))
-    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), doubtful=verdicts[-1].margin < doubt)
+    steps = tuple(verdict.step for verdict in verdicts)
+    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=steps, doubtful=verdicts[-1].margin < doubt)
+
+
+def lenient_walk(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
+    """Walk from the root to the first state that is accepted, the one of the target's own step before all others.
+
+    Where no drafted step is accepted whole, the first that is accepted in part ends the walk with that part; where none
+    is at all, the target's own step does.
+    """
+    nodes, verdicts, steps = [0], [judge_node(0)], list[Step]()
+    while True:
+        node, verdict = nodes[-1], verdicts[-1]
+        following = next(moves(tree, node, verdict, accept), None)
+        if following is None:
+            parts = (accept(tree.steps[child], verdict) for child in tree.children(node))
+            steps.append(next((part for part in parts if part), verdict.step))
+            return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=tuple(steps))
+        nodes.append(following[0])
+        steps.append(following[1])
+        verdicts.append(judge_node(nodes[-1]))
+
+
+def most_commits(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
+    """The walk with the most commits of all that accepted steps allow; ties go to the lowest last node.
+
+    Every state that can be reached is judged. A walk ends with the target's own step, which has whatever part of a
+    drafted step could be accepted there.
+    """
+    verdicts, came, filled = {0: judge_node(0)}, dict[int, tuple[int, Step]](), {0: 0}
+    waiting = [0]
+    for node in waiting:
+        for child, step in moves(tree, node, verdicts[node], accept):
+            if child not in verdicts:
+                verdicts[child], came[child], filled[child] = judge_node(child), (node, step), filled[node] + len(step)
+                waiting.append(child)
+    last = min(waiting, key=lambda node: (-filled[node] - len(verdicts[node].step), node))
+    nodes, steps = [last], [verdicts[last].step]
+    while nodes[0]:
+        before, step = came[nodes[0]]
+        nodes.insert(0, before)
+        steps.insert(0, step)
+    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts[node] for node in nodes), steps=tuple(steps))
+
+
+def moves(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> Iterator[tuple[int, Step]]:
+    """The verified states that may follow a node, with the step to each: the target's own first, then children."""
+    own = tree.find(tree.states[node].fill(*verdict.step))
+    if own is not None:
+        yield own, verdict.step
+    for child in tree.children(node):
+        step = tree.steps[child]
+        if child != own and accept(step, verdict) == step:
+            yield child, step

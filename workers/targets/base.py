@@ -37,6 +37,11 @@ class TargetTraits:
     device: str
     cache: str = "exact"
 
+    @property
+    def crosses(self) -> bool:
+        """Whether a copy may carry a filled block and go on in the next one: block-causal attention, exact cache."""
+        return self.cache == "exact"
+
 
 class Session(Protocol):
     """The cache of one sequence. Positions `[0, prefix_length)` are committed; the active block begins there."""
@@ -49,17 +54,24 @@ class Session(Protocol):
     def positions(self) -> int:
         """Token positions forwarded so far, prefill included: what the sequence has cost the target."""
 
-    def forward(self, blocks_NL: Tensor) -> Tensor:
+    def forward(self, blocks_NL: Tensor, behind_CL: Tensor | None = None) -> Tensor:
         """Hidden states `hidden_NLH` of N copies of the active block; row i of a copy is what predicts its position i.
 
         A copy attends to itself and to what is cached of other blocks, never to another copy: changing one leaves the
         others' rows bit-equal. The cache is not copied N times. The first call after `commit` also computes what the
         cache lacks (no forward of its own). The result depends on committed blocks and the copy's state alone, never on
         what was forwarded before.
+
+        With `behind_CL` the last C copies are of the block behind the active one: copy N - C + i attends to the prefix,
+        to `behind_CL[i]`, a filled active block of its own, and to itself, as it would had that block been committed.
+        Raises ValueError where the target cannot do that (`TargetTraits.crosses`).
         """
 
     def commit(self, block_L: Tensor) -> None:
-        """Append a filled block (no mask ids); its keys and values join the cache with the next `forward`."""
+        """Append a filled block (no mask ids); its keys and values join the cache with the next `forward`.
+
+        Where blocks can be crossed, several may be appended between two forwards.
+        """
 
 
 class Target(Protocol):
@@ -77,6 +89,9 @@ class Target(Protocol):
 
     def logits(self, hidden_XH: Tensor) -> Tensor:
         """Logits `logits_XV` in float32 or wider; the mask id and ids no tokenizer can emit are -inf."""
+
+    def embed(self, ids_X: Tensor) -> Tensor:
+        """Input embeddings `embedded_XH` of token ids, in the dtype and on the device of the weights."""
 
     def encode(self, prompt: str) -> list[int]:
         """Token ids of a user prompt in the target's chat template (exactly one beginning-of-sequence id)."""

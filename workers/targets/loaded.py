@@ -66,6 +66,12 @@ class LoadedTarget:
                 part_XV.copy_(F.linear(wide_XH, part_VH.float()))
         return logits_XV.index_fill_(-1, self._never, -torch.inf)
 
+    @torch.inference_mode()
+    def embed(self, ids_X: Tensor) -> Tensor:
+        """Input embeddings `embedded_XH` of token ids, in the dtype and on the device of the weights."""
+        embedded_XH: Tensor = self.body.embed_tokens(ids_X.to(self.device))
+        return embedded_XH
+
     def encode(self, prompt: str) -> list[int]:
         """Token ids of a user prompt in the target's chat template (exactly one beginning-of-sequence id)."""
         return self._text.encode(prompt)

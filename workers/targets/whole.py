@@ -48,12 +48,16 @@ class WholeSession:
         return self._positions
 
     @torch.inference_mode()
-    def forward(self, blocks_NL: Tensor) -> Tensor:
+    def forward(self, blocks_NL: Tensor, behind_CL: Tensor | None = None) -> Tensor:
         """Hidden states `hidden_NLH` of N copies of the active block, each seeing the canvas and itself.
 
         The first forward of a block is the refresh; when it asks for anything but the block's first state alone, a
         forward over that state is made before it, and its positions are counted.
         """
+        if behind_CL is not None:
+            raise ValueError(
+                "a copy of the next block needs block-causal attention: positions here see the whole canvas"
+            )
         check_width(blocks_NL, self._length)
         blocks_NL = blocks_NL.to(self._canvas_C.device)
         first, last = self._own()

@@ -16,6 +16,7 @@ from workers.decoding.seen import Seen
 from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
+from workers.decoding.verification import Verification
 from workers.drafters.none import NoDrafter
 
 LENGTH, BLOCKS, BUDGET = 8, 2, 2
@@ -78,7 +79,7 @@ def test_after_a_verdict_made_again_the_drafter_is_told_of_that_one() -> None:
     """All are doubtful, so each round ends at its root; the batch's logits were rounded, the second forward's not."""
     spec = DecodeSpec(max_new_tokens=LENGTH, block_length=LENGTH)
     drafter = Asked(known_future(replace(spec, max_new_tokens=LENGTH * BLOCKS)), BUDGET)
-    out = decode(replace(TARGET, rounding=0.05), drafter, [], spec=spec, seed=5, verify_margin=1e9)
+    out = decode(replace(TARGET, rounding=0.05), drafter, [], spec=spec, seed=5, verification=Verification(margin=1e9))
     assert out.counters.recomputes == len(drafter.asked) == LENGTH - 2
     for _, _, stale in drafter.asked:
         open = list(stale.state.open)

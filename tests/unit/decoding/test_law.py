@@ -17,7 +17,6 @@ from torch import Tensor
 from sweeps.spec import DecodeSpec
 from tests.drafters import ready
 from tests.toys import RandomDrafter, RandomOrderDrafter, ToyTarget, WrongDrafter, commits_of, tree_of
-from workers.decoding import loop
 from workers.decoding.loop import decode
 from workers.decoding.noise import TARGET_STREAM, gumbel, mixed
 from workers.decoding.rule import Verdict
@@ -25,6 +24,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tally import Generation
 from workers.decoding.tree import DraftTree
+from workers.decoding.verification import Verification
 from workers.decoding.walk import Walk
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
@@ -199,7 +199,7 @@ class Zeros:
         return tree_of(root, [tuple(commits[: depth + 1]) for depth in range(len(commits))])
 
 
-def lenient_walk(tree: DraftTree, judge_node: Callable[[int], Verdict], *, doubt: float = 0.0) -> Walk:
+def blind_walk(self: Verification, tree: DraftTree, judge_node: Callable[[int], Verdict], spec: DecodeSpec) -> Walk:
     """Follows a chain of drafts as long as their positions are right, whatever the target draws there."""
     nodes, verdicts = [0], [judge_node(0)]
     for node, commit in enumerate(commits_of(tree), start=1):
@@ -208,14 +208,15 @@ def lenient_walk(tree: DraftTree, judge_node: Callable[[int], Verdict], *, doubt
         verdicts[-1] = replace(verdicts[-1], step=(commit,))
         nodes.append(node)
         verdicts.append(judge_node(node))
-    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts))
+    steps = tuple(verdict.step for verdict in verdicts)
+    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=steps)
 
 
 @pytest.mark.parametrize("noise", ["coupled", "independent"])
 def test_a_walk_that_accepts_drafts_of_another_token_is_found_out(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = rule(2.0, noise)
     assert p_value(outcomes(sample(lambda seed, spec: Zeros(), spec, 300)), exact_law(spec)) > ALPHA
-    monkeypatch.setattr(loop, "walk", lenient_walk)
+    monkeypatch.setattr(Verification, "walk", blind_walk)
     assert p_value(outcomes(sample(lambda seed, spec: Zeros(), spec, 300)), exact_law(spec)) < ALPHA
 
 

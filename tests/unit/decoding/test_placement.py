@@ -18,6 +18,7 @@ from workers.catalog import TARGETS
 from workers.decoding.expand import VirtualState
 from workers.decoding.loop import decode
 from workers.decoding.tally import Generation
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 from workers.drafters.spot import OrderScorer
@@ -53,7 +54,7 @@ def decoded(kind: str, rule: DecodeSpec, margin: float = 0.0) -> tuple[Generatio
         return ask(self, nodes) * torch.tensor(open_BL)
 
     with elsewhere() as reads, patch.object(OrderScorer, "__call__", of_open):
-        made = decode(target, drafter, [7] * 70, spec=rule, seed=3, verify_margin=margin)
+        made = decode(target, drafter, [7] * 70, spec=rule, seed=3, verification=Verification(margin=margin))
     return made, reads
 
 

@@ -6,6 +6,7 @@ close: the bias that fresh noise would bring in is then as large as it can be, a
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -16,11 +17,13 @@ from sweeps.spec import DecodeSpec, Noise
 from tests.drafters import ready
 from tests.toys import RandomDrafter, ToyTarget
 from workers.decoding import loop
+from workers.decoding.active import ActiveBlock
 from workers.decoding.loop import BlockRounds, decode
 from workers.decoding.noise import BlockNoise
 from workers.decoding.rule import Verdict, judge
 from workers.decoding.tally import Generation
 from workers.decoding.tree import DraftTree, root_alone
+from workers.decoding.verification import Verification
 from workers.decoding.verify import verify
 from workers.decoding.walk import Walk
 from workers.drafters.base import Drafter
@@ -52,7 +55,7 @@ def rule(noise: Noise = "independent") -> DecodeSpec:
 def sample(name: str) -> list[Generation]:
     make, spec = MAKERS[name], rule()
     return [
-        decode(TARGET, make(TARGET, spec, seed), [], spec=spec, seed=seed, verify_margin=MARGIN)
+        decode(TARGET, make(TARGET, spec, seed), [], spec=spec, seed=seed, verification=Verification(margin=MARGIN))
         for seed in range(SEEDS)
     ]
 
@@ -75,12 +78,14 @@ class Fresh:
         return self.noise.target(forward, node + 1000, open)
 
 
-def with_fresh_noise(self: BlockRounds, tree: DraftTree, walked: Walk, noise: BlockNoise) -> Walk:
+def with_fresh_noise(self: BlockRounds, tree: DraftTree, walked: Walk, block: ActiveBlock) -> Walk:
     """What `BlockRounds.judged_again` would be if it drew anew."""
     node = walked.nodes[-1]
     hidden_1LH = verify(self.session, root_alone(tree.states[node]), "cpu")
-    verdict = self.judge(tree, {node: hidden_1LH[0]}, Fresh(noise), node)  # type: ignore[arg-type]
-    return replace(walked, verdicts=(*walked.verdicts[:-1], verdict))
+    redrawn = copy(block)
+    redrawn.__dict__["noise"] = Fresh(block.noise)
+    verdict = self.judge(tree, {node: hidden_1LH[0]}, redrawn, node)
+    return replace(walked, verdicts=(*walked.verdicts[:-1], verdict), steps=(*walked.steps[:-1], verdict.step))
 
 
 @pytest.mark.slow
@@ -110,13 +115,13 @@ def test_both_verdicts_of_a_node_see_the_same_noise(name: str, noise: Noise, mon
         heard.append((open, noise_RV, logits_RV))
         return judge(logits_RV, noise_RV, open, spec)
 
-    def marking(self: BlockRounds, tree: DraftTree, walked: Walk, noise: BlockNoise) -> Walk:
+    def marking(self: BlockRounds, tree: DraftTree, walked: Walk, block: ActiveBlock) -> Walk:
         again.append(len(heard))
-        return judged_again(self, tree, walked, noise)
+        return judged_again(self, tree, walked, block)
 
     monkeypatch.setattr(loop, "judge", listening)
     monkeypatch.setattr(BlockRounds, "judged_again", marking)
-    out = decode(target, MAKERS[name](target, spec, 3), [], spec=spec, seed=3, verify_margin=0.5)
+    out = decode(target, MAKERS[name](target, spec, 3), [], spec=spec, seed=3, verification=Verification(margin=0.5))
     assert len(again) == out.counters.recomputes > 0
     assert len(heard) == len(out.output_ids) + len(again)
     for place in again:

@@ -12,6 +12,7 @@ from sweeps.spec import DecodeSpec
 from tests.toys import ToyTarget, hashed, normal
 from workers.decoding.loop import decode
 from workers.decoding.rule import judge
+from workers.decoding.verification import Verification
 from workers.drafters.none import NoDrafter
 from workers.drafters.ssd import SsdDrafter
 
@@ -92,7 +93,7 @@ def test_doubtful_verdicts_are_made_again_and_rounding_then_changes_nothing(temp
         target = ToyTarget(seed=seed, rounding=0.05)
         free = decode(target, NoDrafter(), [], spec=spec, seed=seed)
         plain = decode(target, SsdDrafter(6), [], spec=spec, seed=seed)
-        safe = decode(target, SsdDrafter(6), [], spec=spec, seed=seed, verify_margin=0.2)
+        safe = decode(target, SsdDrafter(6), [], spec=spec, seed=seed, verification=Verification(margin=0.2))
         broken += (plain.order, plain.steps) != (free.order, free.steps)
         again += safe.counters.recomputes
         assert (safe.output_ids, safe.order, safe.steps) == (free.output_ids, free.order, free.steps)

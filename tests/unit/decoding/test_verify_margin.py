@@ -17,6 +17,7 @@ from workers.decoding.loop import decode
 from workers.decoding.reference import reference
 from workers.decoding.rule import judge
 from workers.decoding.state import Commit
+from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 from workers.drafters.ssd import SsdDrafter
@@ -39,7 +40,7 @@ def differing(spec: DecodeSpec, verify_margin: float, drafter: Drafter) -> int:
     for seed in range(20):
         target, prompt = ToyTarget(seed=seed, drift=0.1, rounding=ROUNDING), PROMPTS[seed % len(PROMPTS)]
         free = decode(target, NoDrafter(), prompt, spec=spec, seed=seed)
-        out = decode(target, drafter, prompt, spec=spec, seed=seed, verify_margin=verify_margin)
+        out = decode(target, drafter, prompt, spec=spec, seed=seed, verification=Verification(margin=verify_margin))
         count += (out.output_ids, out.order) != (free.output_ids, free.order)
     return count
 
@@ -63,7 +64,7 @@ def test_no_drafter_no_rule_and_no_prompt_gets_past_a_margin_that_is_enough(
 ) -> None:
     target, spec = ToyTarget(seed=seed, drift=0.2, rounding=ROUNDING), rule(*case)
     naive = reference(target, prompt, spec=spec, seed=seed)
-    out = decode(target, drafter, prompt, spec=spec, seed=seed, verify_margin=enough(case[0]))
+    out = decode(target, drafter, prompt, spec=spec, seed=seed, verification=Verification(margin=enough(case[0])))
     assert (out.output_ids, out.order) == (naive.output_ids, naive.order)
     counters = out.counters
     assert counters.rounds + sum(counters.accepted) == len(out.output_ids)
@@ -77,7 +78,9 @@ def test_without_rounding_a_margin_changes_no_output(
 ) -> None:
     target, spec = ToyTarget(seed=seed, drift=0.2), rule(*case)
     naive = reference(target, [3, 1], spec=spec, seed=seed)
-    out = decode(target, RandomDrafter(seed, budget), [3, 1], spec=spec, seed=seed, verify_margin=margin)
+    out = decode(
+        target, RandomDrafter(seed, budget), [3, 1], spec=spec, seed=seed, verification=Verification(margin=margin)
+    )
     assert (out.output_ids, out.order) == (naive.output_ids, naive.order)
 
 
@@ -87,7 +90,7 @@ def test_where_every_verdict_is_doubtful_each_round_takes_two_forwards_and_gets_
     spec = DecodeSpec(max_new_tokens=8, block_length=4)
     free = decode(target, NoDrafter(), [], spec=spec, seed=0)
     target.batches.clear()
-    out = decode(target, SsdDrafter(2), [], spec=spec, seed=0, verify_margin=1e9)
+    out = decode(target, SsdDrafter(2), [], spec=spec, seed=0, verification=Verification(margin=1e9))
     assert out.output_ids == free.output_ids
     assert target.batches == [1, 3, 1, 2, 1, 1] * 2
     counters = out.counters
@@ -105,7 +108,9 @@ def test_a_walk_that_ends_in_doubt_keeps_what_came_before_and_drafts_from_the_se
     free = decode(target, NoDrafter(), [], spec=spec, seed=0, watch=lambda seen: future.append(seen.verdict.commit))
     margin = sorted(free.margins[1:])[0] * 1.0001  # one state is doubtful, and it is not the first
     doubtful = free.margins.index(min(free.margins[1:]))
-    out = decode(target, KnowingDrafter([future], budget=6), [], spec=spec, seed=0, verify_margin=margin)
+    out = decode(
+        target, KnowingDrafter([future], budget=6), [], spec=spec, seed=0, verification=Verification(margin=margin)
+    )
     assert out.order == free.order
     assert out.counters.recomputes == 1
     assert out.counters.accepted[:2] == (0, doubtful - 1)

@@ -1,0 +1,93 @@
+"""The block that is being filled, and what is known of the one behind it: all that changes between two rounds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+
+from sweeps.spec import DecodeSpec
+from workers.decoding.noise import BlockNoise
+from workers.decoding.rule import Verdict
+from workers.decoding.stale import Stale
+from workers.decoding.state import BlockState, NextBlock
+from workers.targets.base import TargetTraits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What all blocks of one decode call have in common."""
+
+    spec: DecodeSpec
+    seed: int
+    traits: TargetTraits
+    prompt_tokens: int
+
+    @property
+    def end(self) -> int:
+        """The absolute position behind the last token that is asked for."""
+        return self.prompt_tokens + self.spec.max_new_tokens
+
+    @property
+    def stops(self) -> frozenset[int]:
+        """Ids that end the text."""
+        return frozenset(() if self.spec.ignore_eos else self.traits.stop_ids)
+
+    def block(self, start: int, given: Sequence[int] = ()) -> "ActiveBlock":
+        """The untouched block at an absolute position, which opens with tokens `given` by the prompt."""
+        length = self.spec.block_length
+        return ActiveBlock(self, start, open_block(given, self.end - start, length, self.traits.mask_id))
+
+
+@dataclass
+class ActiveBlock:
+    """A block at absolute position `start`.
+
+    `order` holds its filled positions in commit order, `filled` those of the last step. `known` is the verdict which
+    that step was taken by, and `recall` makes what the forward left for the drafter; both are None until the block was
+    forwarded. A `glimpse` is a verdict on the untouched block by a cross-block copy, whose filled block in front was a
+    guess; `glimpsed` makes what it left.
+    """
+
+    frame: Frame
+    start: int
+    state: BlockState
+    order: list[int] = field(default_factory=list)
+    filled: tuple[int, ...] = ()
+    known: Verdict | None = None
+    recall: Callable[[], Stale] | None = None
+    glimpse: Verdict | None = None
+    glimpsed: Callable[[], Stale] | None = None
+
+    def __post_init__(self) -> None:
+        self.given = self.state.open[0] if self.state.open else len(self.state.tokens)
+
+    @cached_property
+    def noise(self) -> BlockNoise:
+        """The noise at the block's positions."""
+        traits, length = self.frame.traits, len(self.state.tokens)
+        positions_L = torch.arange(self.start, self.start + length, device=traits.device)
+        return BlockNoise(self.frame.spec, self.frame.seed, positions_L, traits.vocab_size)
+
+    @cached_property
+    def following(self) -> "ActiveBlock | None":
+        """The block behind this one; None where no token of it is asked for."""
+        start = self.start + len(self.state.tokens)
+        return self.frame.block(start) if start < self.frame.end else None
+
+    @cached_property
+    def beyond(self) -> NextBlock | None:
+        """The block behind as drafts go on there, while it is untouched."""
+        if self.following is None:
+            return None
+        state = self.following.state
+        return NextBlock(tokens=state.tokens, open=state.open, given=self.given, stops=self.frame.stops)
+
+
+def open_block(given: Sequence[int], room: int, block_length: int, mask_id: int) -> BlockState:
+    """An untouched block: tokens already given (the prompt's last, partial block), then masks.
+
+    Masks from `room` on lie behind the requested tokens: the target sees them, nothing ever fills them.
+    """
+    tokens = (*given, *[mask_id] * (block_length - len(given)))
+    return BlockState(tokens, tuple(range(len(given), min(room, block_length))))
