@@ -147,6 +147,9 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     if point["acceptance"] not in (None, "exact") and point["commit"] == "standard":
         reason = f"the rule {point['acceptance']} accepts steps of threshold decoding, and the standard rule has none"
         return {"drafter": drafter.name, "commit": "standard", "acceptance": point["acceptance"]}, reason
+    if drafter.verify_margin and point["acceptance"] not in (None, "exact"):
+        reason = f"a verify_margin gives the draft-free output, which the rule {point['acceptance']} does not keep"
+        return {"drafter": drafter.name, "acceptance": point["acceptance"]}, reason
     if drafter.cross_block and not point["target"].crosses:
         reason = f"cross_block needs block-causal attention with an exact cache, and {target} has no such cache"
         return {"target": target, "drafter": drafter.name}, reason
@@ -196,6 +199,8 @@ def _cell(spec: SweepSpec, point: Point, facts: Facts) -> Cell:
     uses = facts.kinds[drafter.kind].uses
     values: dict[str, Any] = {name: point[name] for name in DRAFTER_AXES if name in uses}
     values |= {name: neutral for name, neutral in NEUTRAL.items() if name not in uses}
+    if values.get("acceptance") == "exact":
+        values["max_commit"] = False  # one path alone is accepted
     artifact = facts.artifacts.get((point["target"].name, drafter.name)) if "checkpoint" in uses else None
     if artifact is not None:
         values |= {"checkpoint": artifact.path, "digest": artifact.digest, "origins": artifact.origins}

@@ -190,8 +190,6 @@ class DrafterSpec:
             check(self.acceptance == "exact", f"{where}: acceptance", self.acceptance, f"exact {why}")
             check(not self.cross_block, f"{where}: cross_block", self.cross_block, f"false {why}")
         check(self.cross_block or not self.refresh, f"{where}: refresh", self.refresh, "false without cross_block")
-        if self.acceptance == "exact":
-            object.__setattr__(self, "max_commit", False)
         for name in ("gamma", "hedge", "verify_margin"):
             object.__setattr__(self, name, normalised(getattr(self, name)))
 

@@ -188,7 +188,7 @@ DRAFTERS = {
     "freedave": DrafterEntry(
         factory="workers.drafters.freedave:make",
         summary="the same chain as ssd, which larger steps jump along (arXiv 2510.00294)",
-        uses=("budget", "verify_margin"),
+        uses=("budget", "verify_margin", "acceptance", "max_commit"),
         commits=ANY_RULE,
     ),
     "blockspec": DrafterEntry(
@@ -199,7 +199,7 @@ DRAFTERS = {
     "spiffy": DrafterEntry(
         factory="workers.drafters.spiffy:make",
         summary="calibrated graph of position and token ranks, frozen at the root (arXiv 2509.18085)",
-        uses=("budget", "checkpoint", "verify_margin"),
+        uses=("budget", "checkpoint", "verify_margin", "acceptance", "max_commit"),
         commits=ANY_RULE,
         artifact="draft_graph",
     ),
@@ -237,6 +237,10 @@ OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults a
     "checkpoint": "the order model or draft graph, a path; none: the one shipped for the target",
     "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
     "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; none: all",
+    "acceptance": "which drafted steps of threshold decoding are committed: exact | subset | cut | product",
+    "max_commit": "of the paths that acceptance allows, take the one with the most commits, not the first",
+    "cross_block": "a draft that fills the block goes on with the next one",
+    "refresh": "a block's first round is drafted from what cross-block drafts brought back of it",
 }
 
 TASKS = {

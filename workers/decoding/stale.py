@@ -4,6 +4,7 @@ Shapes: L block width, K kept candidates (32). Everything is float32 or wider an
 the last node of the walk. Rows of positions that are not open in `state` hold no information (zeros).
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +30,7 @@ class Stale:
     noise (`coupled` false, T > 0) they are the drafter's own draws and the scores their tempered log probabilities.
     `fill_order`: the open positions of the block that have been filled so far, in commit order (given tokens of a
     prompt that opens the block are not part of it). `start`: the absolute position of the block.
+    `limit` is the log-odds that a confidence must exceed under the threshold rule (inf: the standard rule).
     `noise_LK` is the shared noise of the top K tokens (None: nothing is drawn, or nothing shared). `hidden_LH` are the
     target's last hidden states, as they were and where they were computed (None: recorded without). `beyond` is the
     untouched block behind, where a draft that fills this one may go on (None: it may not).
@@ -47,6 +49,7 @@ class Stale:
     fill_order: tuple[int, ...]
     start: int
     coupled: bool = True
+    limit: float = math.inf
     noise_LK: Tensor | None = None
     hidden_LH: Tensor | None = None
     beyond: NextBlock | None = None
@@ -106,6 +109,7 @@ def stale_of(
         fill_order=fill_order,
         start=start,
         coupled=own_noise_RV is None,
+        limit=spec.limit,
         noise_LK=fields[8] if shared else None,
     )
 
