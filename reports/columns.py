@@ -153,7 +153,9 @@ CELL_COLUMNS = (
     Column("n_draft_free", "int", "prompts", "prompts compared with draft-free, kept tokens", "fidelity.n"),
     *estimate("identical_kept", "share", "of these, equal kept outputs, Wilson", "fidelity.identical"),
     *estimate("edit_distance", "share", "of the longer output, mean over these prompts", "fidelity.edit_distance"),
-    Column("divergence", "float", "tokens", "first kept token that differs, median if any", "fidelity.first_divergence"),
+    Column(
+        "divergence", "float", "tokens", "first kept token that differs, median if any", "fidelity.first_divergence"
+    ),
     *estimate("correct_change", "share", "right less draft-free, paired, Tango", "fidelity.correct_difference"),
     Column("n_standard", "int", "prompts", "prompts also decoded by the standard rule", "against_standard.n"),
     *estimate("identical_standard", "share", "of these, equal kept outputs, Wilson", "against_standard.identical"),

@@ -114,7 +114,9 @@ def condition(title: str, results: list[CellResult], targets: dict[str, str], la
 
 def options(result: CellResult) -> str:
     """A drafter's identity without its artifact: what the native one and a transferred one have in common."""
-    return canonical_json({name: value for name, value in drafter_identity(result.cell.drafter).items() if name != "digest"})
+    return canonical_json(
+        {name: value for name, value in drafter_identity(result.cell.drafter).items() if name != "digest"}
+    )
 
 
 def source_names(sources: tuple[tuple[str, str], ...], lines: list[Line]) -> dict[tuple[str, str], str]:

@@ -1,5 +1,5 @@
-"""How far a cell's outputs are from another's: of lossy acceptance from draft-free decoding, of one commit rule from the
-other, of an approximate key/value cache from decoding without any.
+"""How far a cell's outputs are from another's: of lossy acceptance from draft-free decoding, of one commit rule from
+the other, of an approximate key/value cache from decoding without any.
 
 Kept outputs are compared; what lies behind the first stop id is no answer. This is a measurement and no check: a claim
 compares all tokens with draft-free decoding by the same rule and cache (`sweeps.identity`).

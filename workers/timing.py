@@ -39,7 +39,8 @@ def time_prompt(
     def run_of(side: tuple[Drafter, DecodeSpec]) -> Generation:
         return decode(target, side[0], ids, spec=side[1], seed=seed, verification=verification)
 
-    sides: dict[str, tuple[Drafter, DecodeSpec]] = {"variant": (drafter, spec), "baseline": (NoDrafter(), beside or spec)}
+    sides: dict[str, tuple[Drafter, DecodeSpec]]
+    sides = {"variant": (drafter, spec), "baseline": (NoDrafter(), beside or spec)}
     first = {name: run_of(side) for name, side in sides.items()}
     runs: dict[str, list[Generation]] = {name: [] for name in sides}
     for repeat in range(repeats):
