@@ -6,8 +6,8 @@ part, and one softmax runs over both. So the prefix is read once and never copie
 the active one has a filled active block of its own in front, whose keys count as its own. In a whole-sequence target
 what is kept may lie behind the block as well: keys carry their positions, so their order in the cache is no matter.
 
-Shapes: T = pending + (N + C) * L positions, C crossing copies, B = 2 * L, h query heads, k key/value heads, g = h / k, d head width, M prefix, R = T * g
-folded queries.
+Shapes: T = pending + (N + C) * L positions, C of N copies crossing, B = 2 * L, h query heads, k key/value heads, g = h /
+k, d head width, M prefix, R folded queries (g for each position).
 """
 
 import torch
@@ -111,7 +111,7 @@ def copies_attention(cache: PrefixCache, *, pending: int, copies: int, crossing:
 
 def by_copy(x_Tkd: Tensor, copies: int) -> Tensor:
     """Keys or values of positions, copy by copy: `x_kNLd`."""
-    return x_Tkd.unflatten(0, (copies, -1)).permute(2, 0, 1, 3)
+    return x_Tkd.view(copies, -1, *x_Tkd.shape[1:]).permute(2, 0, 1, 3)
 
 
 def weights_of(scores_kRj: Tensor, dtype: torch.dtype) -> Tensor:
