@@ -6,8 +6,8 @@ part, and one softmax runs over both. So the prefix is read once and never copie
 the active one has a filled active block of its own in front, whose keys count as its own. In a whole-sequence target
 what is kept may lie behind the block as well: keys carry their positions, so their order in the cache is no matter.
 
-Shapes: T = pending + (N + C) * L positions, C of N copies crossing, B = 2 * L, h query heads, k key/value heads, g = h /
-k, d head width, M prefix, R folded queries (g for each position).
+Shapes: T = pending + (N + C) * L positions, C of N copies crossing, B = 2 * L, h query heads, k key/value heads,
+g = h / k, d head width, M prefix, R folded queries (g for each position).
 """
 
 import torch
