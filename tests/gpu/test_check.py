@@ -11,7 +11,8 @@ import torch
 
 from tests.gpu import check
 from tests.gpu.setting import Row
-from workers.catalog import DRAFTERS, DrafterEntry
+from workers.catalog import DRAFTERS
+from workers.entries import DrafterEntry
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "gpu" / "check.py"
