@@ -41,6 +41,10 @@ class CellForecast:
     bound: bool
     budget: int
     gamma: float
+    acceptance: str
+    max_commit: bool
+    cross_block: bool
+    refresh: bool
     temperature: float
     noise: str
     confidence: str
@@ -153,6 +157,10 @@ def _cell(
         bound=cell.drafter.oracle,
         budget=0 if is_study(cell) else cell.drafter.budget,
         gamma=cell.drafter.gamma,
+        acceptance=cell.drafter.acceptance,
+        max_commit=cell.drafter.max_commit,
+        cross_block=cell.drafter.cross_block,
+        refresh=cell.drafter.refresh,
         temperature=cell.decode.temperature,
         noise=cell.decode.noise,
         confidence=cell.decode.confidence,

@@ -165,7 +165,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, traced or studied (draft-free)."""
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, traced or studied (draft-free).
+
+    `states`: its traces hold hidden states too, which a set model learns from.
+    """
 
     item_id: str
     cell_id: str
@@ -173,6 +176,7 @@ class WorkItem:
     first: int
     last: int
     repeats: int = 1
+    states: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
