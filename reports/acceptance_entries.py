@@ -117,8 +117,7 @@ def beside_exact(rule: str, own: Iterable[Panel], frames: Frames) -> list[Beside
     for panel in own:
         by_id = {result.cell_id: result for result in panel.results}
         for result in panel.results:
-            drafter = replace(result.cell.drafter, acceptance="exact", max_commit=False)
-            exact = by_id.get(replace(result.cell, drafter=drafter).cell_id)
+            exact = by_id.get(result.cell.exactly().cell_id)
             if result.cell.drafter.acceptance != rule or exact is None or not (is_sound(result) and is_sound(exact)):
                 continue
             ours, theirs = (frames.rows.get(one.cell_id, NO_ROWS).generations for one in (result, exact))
