@@ -75,6 +75,16 @@ def made(request):
     return sweep(RUNS[request.param], prompts=3, timed=3)
 
 
+def test_names_tell_all_cells_apart(made):
+    results = framed(made).results
+    labels = labels_of(results)
+    names = [
+        (labels.setting[one.cell_id], labels.task[one.cell_id], labels.method[one.cell_id], one.cell.drafter.budget)
+        for one in results
+    ]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("reference", [one for one in SECTIONS if not one.endswith(("summary:info", "downloads:info"))])
 def test_what_changes_with_a_cell_is_said_of_that_cell(reference, made):
     plain = framed(made)
