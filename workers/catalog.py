@@ -164,6 +164,12 @@ ARTIFACTS = {
         result="model",
         inspect="workers.models.facts:inspect_named",
     ),
+    "set_model": ArtifactEntry(
+        noun="set model",
+        command="spot train sets",
+        result="model",
+        inspect="workers.models.set_facts:inspect_named",
+    ),
     "draft_graph": ArtifactEntry(
         noun="draft graph",
         command="spot train spiffy",
