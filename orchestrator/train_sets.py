@@ -1,4 +1,4 @@
-"""`spot train sets`: trajectories of threshold decoding on the worker pool, then training of a set model in this process.
+"""`spot train sets`: trajectories of threshold decoding on the worker pool, then training of a set model right here.
 
 Everything lies below one directory: `request.json` (what it is for: another request is refused), `traces/` (kept: a
 second run collects only what is missing), `state.pt` (training goes on from it) and `model/`, the checkpoint with its

@@ -186,7 +186,7 @@ def test_altered_weights_and_settings_are_refused(saved: Path) -> None:
 
 
 def test_another_block_length_is_refused(saved: Path) -> None:
-    with pytest.raises(ValueError, match="set model .*block_length is 8: allowed is the decoder's 32"):
+    with pytest.raises(ValueError, match=r"set model .*block_length is 8: allowed is the decoder's 32"):
         load_set_model(saved, block_length=32)
 
 

@@ -72,7 +72,9 @@ def trained(paths: list[Path], recipe: SetRecipe, out: Path, target: ToyTarget =
 
 
 @pytest.mark.slow
-def test_hidden_groups_are_learnt_where_the_stale_distribution_says_nothing(grouped: list[Path], tmp_path: Path) -> None:
+def test_hidden_groups_are_learnt_where_the_stale_distribution_says_nothing(
+    grouped: list[Path], tmp_path: Path
+) -> None:
     recipe = replace(TINY, steps=150, batch=32, rise=10, evaluate_every=150, max_depth=3, held_out=0.2)
     card = trained(grouped, recipe, tmp_path / "model", Grouped(vocab_size=VOCAB))
     total = card.totals()
@@ -125,12 +127,12 @@ def test_reading_a_step_off_log_odds(grouped: list[Path]) -> None:
     odds[0, members] = 1.0
     whole = {"exact": 1, "asked": 1, "hit": 3, "guessed": 3, "filled": 3, "token": 3}
     tokens = batch.tokens_BA.clone()
-    assert {name: int(value) for name, value in counted(odds, 0.0, tokens, batch).items()} == whole
+    assert {name: int(value) for name, value in counted(odds, torch.zeros(1), tokens, batch).items()} == whole
     tokens[0, second] += 1
-    found = counted(odds, 0.0, tokens, batch)
+    found = counted(odds, torch.zeros(1), tokens, batch)
     assert (int(found["exact"]), int(found["hit"]), int(found["token"])) == (0, 3, 2)
     odds[0, third], odds[0, other] = -6.0, 2.0
-    found = counted(odds, 0.0, batch.tokens_BA, batch)
+    found = counted(odds, torch.zeros(1), batch.tokens_BA, batch)
     assert [int(found[name]) for name in ("exact", "hit", "guessed", "filled", "token")] == [0, 2, 3, 3, 3]
     found = counted(odds, torch.tensor([9.0]), batch.tokens_BA, batch)  # nothing exceeds it: the best alone
     assert [int(found[name]) for name in ("exact", "hit", "guessed")] == [0, 0, 1]
