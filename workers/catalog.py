@@ -26,6 +26,8 @@ FAMILIES = {
     "DreamModel": FamilyEntry(loader=LOADER, read="workers.targets.dream:read", exact_cache=False, caches=WHOLE_CACHES),
 }
 
+WITH_SETS = ("tiny-sdar", "tiny-llada2")  # the zoo's targets with a set model
+
 TARGETS = {
     **{
         name: TargetEntry(
@@ -34,6 +36,7 @@ TARGETS = {
             artifacts={
                 "order_model": str(ZOO / "drafters" / f"spot-{name}"),
                 "draft_graph": str(ZOO / "drafters" / f"spiffy-{name}"),
+                **({"set_model": str(ZOO / "drafters" / f"sets-{name}")} if name in WITH_SETS else {}),
             },
         )
         for name in ("tiny-sdar", "tiny-sdar-s", "tiny-llada2", "tiny-llada", "tiny-dream")
