@@ -15,7 +15,9 @@ whatever drafter are then one a block, also with cross-block drafts and refresh,
 of its own: a round that begins a second one was drafted by a round which began none.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from math import ceil
 
 from sweeps.cell import Cell
@@ -24,11 +26,10 @@ from sweeps.records import GenerationRecord
 
 def steps_floor(steps: Sequence[int], budget: int, *, cross_block: bool = False) -> int:
     """Forwards for blocks that take so many steps each, in order."""
-    if cross_block and budget:
-        return sum(ceil(count / (budget + 1)) for count in steps[:-1]) + sum(
-            1 + ceil((count - 1) / (budget + 1)) for count in steps[-1:]
-        )
-    return sum(1 + ceil((count - 1) / (budget + 1)) for count in steps)
+    if not (cross_block and budget):
+        return sum(1 + ceil((count - 1) / (budget + 1)) for count in steps)
+    crossed = [*steps[:-1], *(count - 1 for count in steps[-1:])]  # the first forward of all takes one step alone
+    return bool(steps) + sum(ceil(count / (budget + 1)) for count in crossed)
 
 
 def least_forwards(
@@ -54,6 +55,16 @@ def blocks(prompt_tokens: int, new_tokens: int, block_length: int) -> int:
 def fewest_forwards(cell: Cell, row: GenerationRecord) -> int:
     """The fewest forwards in which any drafter of the cell's budget and options could have made a generation."""
     prompt, tokens, length = row.prompt_tokens, row.tokens_generated, cell.decode.block_length
-    if cell.decode.commit == "standard":
-        return tokens if cell.is_baseline else least_forwards(prompt, tokens, length, cell.drafter.budget)
-    return blocks(prompt, tokens, length)
+    if cell.decode.commit == "threshold":
+        return blocks(prompt, tokens, length)
+    budget = 0 if cell.is_baseline else cell.drafter.budget
+    return least_forwards(prompt, tokens, length, budget, cross_block=cell.drafter.cross_block)
+
+
+def fewest_rounds(cell: Cell, row: GenerationRecord) -> int:
+    """The fewest rounds that take the very steps of a generation, at the cell's budget and options."""
+    firsts = [first for first in accumulate(row.step_sizes[:-1], initial=0) if first < len(row.order)]
+    counted = Counter((row.prompt_tokens + row.order[first]) // cell.decode.block_length for first in firsts)
+    budget = 0 if cell.is_baseline else cell.drafter.budget
+    steps = [counted[block] for block in sorted(counted)]
+    return max(fewest_forwards(cell, row), steps_floor(steps, budget, cross_block=cell.drafter.cross_block))

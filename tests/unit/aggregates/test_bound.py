@@ -4,12 +4,23 @@ The search knows no formula: it tries every walk that a round allows, with and w
 looks at the next block on the side.
 """
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
 import pytest
 
-from sweeps.bound import blocks, least_forwards, steps_floor
+from sweeps.bound import blocks, fewest_forwards, fewest_rounds, least_forwards, steps_floor
+from sweeps.laws import generation_alarms
+from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec
+from tests.toys import KnowingStepsDrafter, ToyTarget
+from tests.traces import toy_cell
+from tests.unit.aggregates.test_threshold import row_of
+from workers.decoding.loop import decode
+from workers.decoding.seen import Seen
+from workers.decoding.state import BlockState, Commit
+from workers.decoding.verification import Verification
+from workers.drafters.none import NoDrafter
 
 
 def searched(steps: tuple[int, ...], budget: int, *, cross_block: bool, refresh: bool) -> int:
@@ -70,3 +81,41 @@ def test_under_the_standard_rule_every_token_is_a_step(prompt: int, new: int) ->
             floor = searched(steps, budget, cross_block=cross_block, refresh=cross_block)
             assert least_forwards(prompt, new, length, budget, cross_block=cross_block) == floor
             assert floor >= blocks(prompt, new, length)
+
+
+@pytest.mark.parametrize("commit", ["standard", "threshold"])
+def test_a_cell_is_held_to_its_own_floor(commit: CommitRule) -> None:
+    """A run that crosses at every chance takes the fewest rounds that such a cell can, and too few for one without."""
+    target, rule = ToyTarget(seed=4, scale=2.5), DecodeSpec(max_new_tokens=37, block_length=8, commit=commit, tau=0.8)
+    future: dict[tuple[int, BlockState], tuple[Commit, ...]] = {}
+
+    def watch(seen: Seen) -> None:
+        future[seen.start, seen.state] = seen.step
+
+    decode(target, NoDrafter(), [1, 2], spec=rule, seed=0, watch=watch)
+    spec = DrafterSpec(name="knowing", kind="freedave", budget=3, cross_block=True)
+    crossing = replace(toy_cell(), decode=rule, drafter=spec)
+    plain = replace(crossing, drafter=replace(spec, cross_block=False))
+    made = {
+        cell: decode(
+            target,
+            KnowingStepsDrafter(future, 3),
+            [1, 2],
+            spec=rule,
+            seed=0,
+            verification=Verification.of(cell.drafter),
+        )
+        for cell in (crossing, plain)
+    }
+    rows = {cell: row_of(run) for cell, run in made.items()}
+    for cell, row in rows.items():
+        assert fewest_rounds(cell, row) == row.counters.rounds >= fewest_forwards(cell, row)
+        assert list(generation_alarms(cell, row, None)) == []
+    assert rows[crossing].counters.rounds < rows[plain].counters.rounds == fewest_rounds(plain, rows[crossing])
+    if commit == "threshold":
+        assert [alarm.kind for alarm in generation_alarms(plain, rows[crossing], None)] == [
+            "fewer forwards than can be"
+        ]
+        assert fewest_forwards(crossing, rows[crossing]) == 5  # blocks
+    else:
+        assert fewest_forwards(crossing, rows[crossing]) == fewest_rounds(crossing, rows[crossing])
