@@ -165,13 +165,22 @@ def test_the_packaged_sweep_has_every_pair_once_and_nothing_is_timed(spot: Spot)
     plan = json.loads(spot("plan", "transfer", "--json").out)
     targets = plan["spec"]["grid"]["target"]
     assert len(targets) == len(set(targets)) >= 4
-    asked = {(target, f"from-{source}") for target in targets for source in targets if source != target}
+    asked = {(target, f"from-{source}") for target in targets for source in targets}
     drafting = {(c["target"], c["drafter"]) for c in plan["cells"]}
     assert {pair for pair in drafting if pair[1].startswith("from-")} == asked
-    assert {target for target, drafter in drafting if drafter == "spot"} == set(targets)
-    notes = " ".join(plan["notes"])
-    for source in targets:  # on its own target it is the one that was made for it
-        assert f"from-{source}: the same work as spot (listed once, under that name)" in notes
+    assert {drafter for _, drafter in drafting - asked} == {"none", "ssd", "blockspec", "spiffy"}
     with_drafts = [cell for cell in plan["cells"] if cell["drafter"] != "none"]
     assert len(with_drafts) == len(targets) * 2 * 2 * (3 + len(targets))  # tasks, temperatures; ssd, blockspec, spiffy
     assert plan["spec"]["measure"]["timed_prompts"] == 0
+
+
+def test_an_order_model_that_an_entry_names_has_that_name_on_its_own_target_too(spot: Spot) -> None:
+    sources = ("tiny-sdar", "tiny-dream")
+    axes = ("grid.task=tiny-arith", "grid.temperature=0", f"grid.target=[{','.join(sources)}]")
+    drafters = ",".join(["none", "spot", *(f"from-{source}" for source in sources)])
+    plan = json.loads(spot("plan", "transfer", "--json", f"grid.drafter=[{drafters}]", *axes).out)
+    assert {(cell["target"], cell["drafter"]) for cell in plan["cells"]} == {
+        (target, drafter) for target in sources for drafter in ("none", *(f"from-{source}" for source in sources))
+    }
+    said = [note for note in plan["notes"] if "the same work" in note]
+    assert said == ["spot: the same work as from-tiny-sdar, from-tiny-dream (listed once, under those names)"]

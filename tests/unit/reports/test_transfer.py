@@ -15,11 +15,11 @@ from tests.unit.reports.conftest import framed
 ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
 CELLS = transfers(targets=2, **ONE)
 NFE = {
-    ("tiny-a", "spot"): (16, 16, 20, 20),  # 72
+    ("tiny-a", "from-tiny-a"): (16, 16, 20, 20),  # 72
     ("tiny-a", "from-tiny-b"): (18, 18, 27, 27),  # 90
     ("tiny-a", "ssd"): (23, 22, 32, 31),  # 108
     ("tiny-a", "spiffy"): (20, 17, 25, 26),  # 88
-    ("tiny-b", "spot"): (30, 32, 28, 30),  # 120
+    ("tiny-b", "from-tiny-b"): (30, 32, 28, 30),  # 120
     ("tiny-b", "from-tiny-a"): (24, 25, 22, 25),  # 96
     ("tiny-b", "ssd"): (21, 22, 19, 22),  # 84
     ("tiny-b", "spiffy"): (33, 33, 32, 32),  # 130
@@ -133,7 +133,7 @@ def test_the_paper_is_quoted_as_the_paper(info):
 
 def test_only_prompts_that_both_decoded_are_compared():
     made = with_nfe(sweep(CELLS, prompts=4, timed=0), NFE)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     (item,) = made.results[native]
     made = replace(made, results={**made.results, native: (replace(item, generations=item.generations[2:]),)})
     _, lost, pairs = parts(transfer.info(framed(made)), Table)[:3]
@@ -144,7 +144,7 @@ def test_only_prompts_that_both_decoded_are_compared():
 def test_tasks_are_pooled_and_shown_one_by_one():
     both = transfers(targets=2, **ONE | {"tasks": ("tiny-arith", "tiny-code")})
     made = with_nfe(sweep(both, prompts=4, timed=0), NFE)
-    made = with_nfe_of(made, "tiny-code", ("tiny-a", "spot"), (18, 18, 18, 18))  # 72 of 90 again, and 72 of 160
+    made = with_nfe_of(made, "tiny-code", ("tiny-a", "from-tiny-a"), (18, 18, 18, 18))  # 72 of 90 again, and 72 of 160
     made = with_nfe_of(made, "tiny-code", ("tiny-a", "from-tiny-b"), (20, 20, 20, 10 + 20))
     info = transfer.info(framed(made))
     assert texts(parts(info, Table)[1])[1][1] == "20.0"  # 1 - (72 + 72) / (90 + 90)
@@ -164,7 +164,7 @@ def with_nfe_of(made, task, names, nfe):
 
 def test_a_pair_that_the_plan_leaves_out_and_one_without_a_native_drafter_are_shown_as_such():
     def kept(cell):
-        return (cell.target.name, cell.drafter.name) not in {("tiny-a", "from-tiny-b"), ("tiny-b", "spot")}
+        return (cell.target.name, cell.drafter.name) not in {("tiny-a", "from-tiny-b"), ("tiny-b", "from-tiny-b")}
 
     info = transfer.info(framed(sweep(tuple(filter(kept, transfers(**ONE))), prompts=4, timed=0)))
     reduced, lost, pairs = parts(info, Table)[:3]
@@ -176,7 +176,7 @@ def test_a_pair_that_the_plan_leaves_out_and_one_without_a_native_drafter_are_sh
 
 def test_a_native_drafter_without_a_number_is_shown_as_missing_and_not_as_absent():
     made = sweep(CELLS, prompts=4, timed=0)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     results = {cell_id: items for cell_id, items in made.results.items() if cell_id != native}
     info = transfer.info(framed(replace(made, results=results)))
     _, lost, pairs = parts(info, Table)[:3]
@@ -192,7 +192,7 @@ def test_failed_prompts_and_broken_cells_are_marked_wherever_they_count():
     assert all("(3 of 4)" in text for row in texts(reduced) for text in row[1:])
     assert all(row[2] == "3 of 4" for row in texts(pairs))
     made = sweep(CELLS, prompts=4, timed=0)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     (item,) = made.results[native]
     other = tuple(replace(row, output_ids=(*row.output_ids[:-1], row.output_ids[-1] + 1)) for row in item.generations)
     frames = framed(replace(made, results={**made.results, native: (replace(item, generations=other),)}))
@@ -235,7 +235,7 @@ def test_one_made_on_several_targets_is_native_to_each_whatever_the_dtype_or_cac
     cells = [replace(c, drafter=replace(c.drafter, origins=both)) if c.drafter.kind == "spot" else c for c in CELLS]
     assert all(cell.is_native for cell in cells if cell.drafter.kind == "spot")
     assert transfer.info(framed(sweep(tuple(cells), prompts=2, timed=0))) is None
-    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot")]
+    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a")]
     assert replace(native, target=replace(native.target, name="other", dtype="bfloat16", cache="none")).is_native
     assert not replace(native, target=replace(native.target, digest="f" * 64)).is_native
 
@@ -250,7 +250,7 @@ def test_one_of_unknown_origin_is_neither_native_nor_transferred():
 
 
 def test_where_a_drafter_was_made_changes_no_cell():
-    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot")]
+    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a")]
     other = replace(native, drafter=replace(native.drafter, origins=(MadeOn(target="x", digest="y"),)))
     assert other.cell_id == native.cell_id
 
