@@ -96,6 +96,12 @@ def artifact_to_make(
     )
 
 
+def ways_to(kind: str, command: str, option: str) -> str:
+    """How a target gets an artifact that it has none of: made by `command`, or a shipped one; `option` names either."""
+    shipped = " | ".join(catalog.shipped(kind))
+    return f"make one ({command}), or use one that was made on another target (shipped: {shipped}): {option}NAME"
+
+
 def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: str, checkpoint: str) -> ToMake:
     """The cost curve of a target, on the device and for the lengths and budgets of the sweep."""
     most = max(spec.grid.budget)

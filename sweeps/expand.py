@@ -71,8 +71,7 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
             _drop(dropped, *gone)
             continue
         cell = _cell(spec, point, facts)
-        label = point["drafter"].name
-        known = asked.get(cell.cell_id)
+        label, known = point["drafter"].name, asked.get(cell.cell_id)
         repeats += known is not None and label in known.labels
         labels = (label,) if known is None else _ranked((*known.labels, label), spec)
         cell = known.cell if known else cell
@@ -160,9 +159,8 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     artifact = facts.artifacts.get((target, drafter.name))
     pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
     if artifact is None:
-        command = facts.commands.get((target, drafter.name), kind.artifact.command)
-        make = f"make one ({command}), then name it as the checkpoint of drafter {drafter.name}"
-        return pair, f"no {noun} is known for {target}: {make}"
+        ways = facts.ways.get((target, drafter.name), f"make one ({kind.artifact.command})")
+        return pair, f"no {noun} is known for {target}: {ways}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
     if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
@@ -238,9 +236,8 @@ def _drop(dropped: dict[str, Dropped], axes: Point, reason: str) -> None:
 def _notes(spec: SweepSpec, cells: tuple[LabelledCell, ...], matched: set[int], repeats: int) -> Iterator[str]:
     """What a person should know about the list of cells."""
     same: dict[tuple[str, ...], dict[str, None]] = {}
-    for first, *others in (labelled.labels for labelled in cells):
-        if others:
-            same.setdefault(tuple(others), {})[first] = None
+    for labels in (labelled.labels for labelled in cells if len(labelled.labels) > 1):
+        same.setdefault(labels[1:], {})[labels[0]] = None
     for others, firsts in same.items():
         name = "that name" if len(firsts) == 1 else "those names"
         yield f"{', '.join(others)}: the same work as {', '.join(firsts)} (listed once, under {name})"

@@ -261,6 +261,11 @@ def target_at(path: str) -> TargetEntry | None:
     return next((entry for entry in TARGETS.values() if entry.path == path), None)
 
 
+def shipped(kind: str) -> tuple[str, ...]:
+    """The names of the zoo's artifacts of a kind, which a drafter's `checkpoint` may give."""
+    return tuple(Path(entry.artifacts[kind]).name for entry in TARGETS.values() if kind in entry.artifacts)
+
+
 def resolve(reference: str) -> Any:
     """The object behind a "module:attribute" string."""
     module, _, attribute = reference.partition(":")
