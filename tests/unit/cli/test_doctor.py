@@ -77,7 +77,7 @@ def test_table_for_people(spot: Spot) -> None:
 
 @pytest.mark.parametrize(
     ("what", "expected"),
-    [("targets", "tiny-sdar"), ("tasks", "jsonl:PATH"), ("drafters", "options: budget, gamma"), ("sweeps", "quick")],
+    [("targets", "tiny-sdar"), ("tasks", "jsonl:PATH"), ("drafters", "budget, gamma, hedge"), ("sweeps", "quick")],
 )
 def test_lists(spot: Spot, what: str, expected: str) -> None:
     ended = spot("list", what)
