@@ -29,7 +29,7 @@ class NotHereError(SweepError):
 class ToMake:
     """A file that `command` makes for a target, and the drafters whose `option` will name it (its path: `made`).
 
-    `reason` says what is wrong with the one that is named now, if anything is.
+    `reason` says what is wrong with the one that is named now, if anything is; `named`: it is `made` that they name.
     """
 
     noun: str
@@ -39,14 +39,16 @@ class ToMake:
     option: Option
     made: str
     reason: str = ""
+    named: bool = False
 
     def __str__(self) -> str:
         """One line: what, for which drafters, how it is made, how it gets in."""
         of = f"drafter{'s'[: len(self.drafters) != 1]} {', '.join(self.drafters)} for {self.target}"
         why = f" ({self.reason})" if self.reason else ""
         done = "measured" if self.option == "cost" else "made"
-        named = join(f"drafters.{name}.{self.option}={self.made}" for name in self.drafters)
-        return f"{of}: the {self.noun} is still to be {done}{why}: {self.shown()}, then add {named}"
+        line = f"{of}: the {self.noun} is still to be {done}{why}: {self.shown()}"
+        add = join(f"drafters.{name}.{self.option}={self.made}" for name in self.drafters)
+        return line if self.named else f"{line}, then add {add}"
 
     def shown(self) -> str:
         """The command as it is typed, with a word on what it leaves open."""
@@ -93,6 +95,7 @@ def artifact_to_make(
         option="checkpoint",
         made=str(folder / made.result),
         reason=reason,
+        named=bool(named) and Path(named) == folder / made.result,
     )
 
 
@@ -122,6 +125,7 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
         option="cost",
         made=COST_FILE,
         reason=reason,
+        named=any(own.name == drafter and own.cost == COST_FILE for own in spec.drafters),
     )
 
 
