@@ -224,7 +224,7 @@ OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults a
     "gamma": "mass floor: drafts whose mass is below it are not verified",
     "hedge": "stale probability of the best token below which the second one is drafted too; 0: never",
     "merge_states": "verify a state that two orders reach once, with the mass of both",
-    "checkpoint": "the order model or draft graph, a directory or a shipped name; not given: the one shipped for the target",
+    "checkpoint": "the order model or draft graph, a directory or a shipped name; not given: the target's own",
     "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
     "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; not given: all",
 }
