@@ -116,6 +116,39 @@ def test_commands_ask_for_it_too(spot: Spot, folder: Path, command: str, options
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(("stated", "told"), [(16, True), (32, False)])
+def test_another_length_than_the_config_states_is_noted_for_a_target_in_no_table(
+    spot: Spot, folder: Path, stated: int, told: bool
+) -> None:
+    own = "block_size of its config.json is 32: out of its training, if that is right (it often is not)"
+
+    def note(name: object) -> list[str]:
+        return [f"target {name}: decoded in blocks of {stated}, and {own}"] if told else []
+
+    edit_json(folder / "config.json", block_size=32)
+    for way in ("targets.mine.block_length", "grid.block_length"):
+        plan = planned(spot, OWN.replace("DIR", str(folder)), f"{way}={stated}")
+        assert plan["notes"] == note("mine")
+    commands = (  # each is refused behind the note, so that nothing is trained or measured here
+        ("decode", "--drafter", "none", "--max-new-tokens", 8, "--device", "meta", "hello"),
+        ("train", "order", "--task", "tiny-arith", "--out", "out", "--max-new-tokens", 512),
+        ("train", "spiffy", "--task", "tiny-arith", "--out", "out", "--max-new-tokens", 512),
+        ("measure", "cost", "--out", "out.json", "--prefixes", 512),
+    )
+    for command in commands:
+        ended = spot(*command, "--target", folder, "--block-length", stated)
+        *notes, refusal = ended.err.splitlines()
+        assert notes == [f"note: {text}" for text in note(folder)]
+        assert (ended.code, refusal[:6]) == (2, "spot: ")
+
+
+def test_the_table_is_right_where_a_published_config_is_not(spot: Spot) -> None:
+    plan = planned(spot, NAMED.replace("TARGET", "tiny-sdar"), "grid.block_length=16", "grid.drafter=none")
+    assert plan["notes"] == ["target tiny-sdar: decoded in blocks of 16, and it was made for 32: out of its training"]
+    ended = spot("decode", "--target", "tiny-sdar", "--drafter", "none", "--block-length", 16, "--device", "meta", "x")
+    assert ended.err.startswith("note: target tiny-sdar: decoded in blocks of 16, and it was made for 32")
+
+
 def test_training_takes_what_all_its_targets_have() -> None:
     made = settled(OrderRequest(targets=("sdar-8b-b16",), tasks=("tiny-arith",), test_targets=("sdar-1.7b-b16",)))
     assert (made.block_length, made.dtype) == (16, "bfloat16")
