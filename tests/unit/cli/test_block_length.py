@@ -11,6 +11,7 @@ from orchestrator.train import OrderRequest, settled
 from orchestrator.train_spiffy import SpiffyRequest
 from orchestrator.train_spiffy import settled as settled_spiffy
 from tests.tiny_checkpoints import edit_json, write_checkpoint
+from workers.catalog import TARGETS
 
 Spot = Callable[..., Any]
 NAMED = "name: named\ngrid: {target: TARGET, task: tiny-arith, drafter: [ssd], max_new_tokens: 16}\n"
@@ -97,6 +98,22 @@ def test_a_path_on_the_axis_and_a_hub_id_that_is_not_here(spot: Spot, folder: Pa
         entry = f"targets: {{NAME: {{path: {target}, block_length: N}}}} or grid.block_length=N"
         assert f"target {target}: its block length is not known" in ended.err
         assert entry in ended.err
+
+
+def test_a_directory_in_the_current_folder_is_found_by_its_name_alone_and_a_name_of_the_table_wins(
+    spot: Spot, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    ended = spot("decode", "--target", "mine", "--drafter", "none", "--block-length", 16, "--max-new-tokens", 2, "x")
+    assert ended.code == 0, ended.err
+    Path("tiny-sdar").mkdir()
+    plan = planned(spot, NAMED.replace("TARGET", "[mine, tiny-sdar]"), "grid.block_length=32")
+    assert [(target["name"], target["path"]) for target in plan["spec"]["targets"]] == [
+        ("mine", str(folder)),
+        ("tiny-sdar", str(TARGETS["tiny-sdar"].path)),
+    ]
+    ended = spot("decode", "--target", "mina", "--drafter", "none", "x")
+    assert ended.err.endswith("(or a directory, or a hub id owner/name)\n")
 
 
 @pytest.mark.parametrize(
