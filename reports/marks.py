@@ -86,6 +86,13 @@ def crossed(pairs: Sequence[Sequence[CellResult]], noun: str) -> str:
     return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN} and {are} not counted." if bad else ""
 
 
+def left_out(results: Sequence[CellResult]) -> str:
+    """The sentence that says how many cells are broken, and so are not counted; empty where none is."""
+    bad = sum(map(is_broken, results))
+    are = "is" if bad == 1 else "are"
+    return f"{bad:,} of {count(len(results), 'cell')} {are} marked {BROKEN} and not counted." if bad else ""
+
+
 def doubted(value: Value, *results: CellResult) -> Value:
     """A timed number, marked where a timing behind it failed a gate."""
     return replace(value, text=value.text + gate(*results), flag="warning") if gate(*results) else value

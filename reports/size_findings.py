@@ -150,10 +150,8 @@ def ends(values: list[float], unit: str) -> str:
 def left_out(groups: list[SizeGroup]) -> list[str]:
     """Cells that the sentences leave out, and why."""
     results = [result for group in groups for result in group.results]
-    broken, doubted = sum(map(marks.is_broken, results)), sum(bool(r.throughput.doubts) for r in results)
-    lines = []
-    if broken:
-        lines.append(f"{broken:,} of {count(len(results), 'cell')} are marked {marks.BROKEN} and not counted.")
+    doubted = sum(bool(result.throughput.doubts) for result in results)
+    lines = [text] if (text := marks.left_out(results)) else []
     if doubted:
         lines.append(f"{doubted:,} of {count(len(results), 'timing')} failed a gate and are not counted in times.")
     return lines

@@ -148,7 +148,8 @@ def answers(level: Temperature) -> str:
     """The share of right answers at one temperature, with its interval and what it is of."""
     span = f" ({interval(level.right, 0, 100)})" if level.right.has_interval else ""
     of = count(level.right.n, "prompt") + (f" in {len(level.modes)} noise modes" if len(level.modes) > 1 else "")
-    return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}"
+    cross = f" {marks.BROKEN}" if marks.BROKEN in level.mark else ""  # a noise mode is broken and not in it
+    return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}{cross}"
 
 
 def argmax(qualities: Sequence[Quality]) -> Iterable[Line]:
@@ -187,7 +188,7 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     elif held:
         text = "The measured agreement of no cell lies wholly below (1-d)/(1+d)"
         yield "note", f"{text}: {count(len(held), 'cell')} with coupled noise and confidence top1."
-    if text := marks.crossed([[r] for r in measured if bound_holds_for(r.cell.decode)], "cell"):
+    if text := marks.left_out([result for result in measured if bound_holds_for(result.cell.decode)]):
         yield "note", f"Agreement against (1-d)/(1+d): {text}"
     if text := unsaid([r.draws.agreement for r in of_it if not r.draws.agreement.has_interval], "cell"):
         yield "note", f"Agreement against (1-d)/(1+d): {text}"

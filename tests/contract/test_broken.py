@@ -144,3 +144,5 @@ def test_quality_pools_the_sound_noise_modes():
         (p.facet, p.series, p.x, p.y, p.low, p.high) for p in expected.points
     ]
     assert {BROKEN in point.mark for point in quality.points if point.x > 0} == {True}
+    said = next(text for part in parts_of(bad, Lines) for _, text in part.lines if "Right answers" in text)
+    assert [BROKEN in level for level in said.partition("Right answers")[2].split(", ")] == [False, True, True]
