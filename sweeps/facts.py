@@ -49,10 +49,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec; `commands` make the artifact that a (target, drafter) has none of."""
+    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks."""
 
     kinds: Mapping[str, DrafterKind]
     max_positions: Mapping[str, int]
     artifacts: Mapping[tuple[str, str], Artifact]
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
-    commands: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    ways: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -136,9 +136,9 @@ OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults a
     "gamma": "mass floor: drafts whose mass is below it are not verified",
     "hedge": "stale probability of the best token below which the second one is drafted too; 0: never",
     "merge_states": "verify a state that two orders reach once, with the mass of both",
-    "checkpoint": "the order model or draft graph, a path; none: the one shipped for the target",
+    "checkpoint": "the order model or draft graph, a directory or a shipped name; not given: the target's own",
     "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
-    "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; none: all",
+    "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; not given: all",
     "acceptance": "which drafted steps of threshold decoding are committed: exact | subset | cut | product",
     "max_commit": "of the paths that acceptance allows, take the one with the most commits, not the first",
     "cross_block": "a draft that fills the block goes on with the next one",
@@ -175,6 +175,11 @@ TASKS = {
 def target_at(path: str) -> TargetEntry | None:
     """The entry of the table whose checkpoint is at `path`."""
     return next((entry for entry in TARGETS.values() if entry.path == path), None)
+
+
+def shipped(kind: str) -> tuple[str, ...]:
+    """The names of the zoo's artifacts of a kind, which a drafter's `checkpoint` may give."""
+    return tuple(Path(entry.artifacts[kind]).name for entry in TARGETS.values() if kind in entry.artifacts)
 
 
 def resolve(reference: str) -> Any:

@@ -25,7 +25,7 @@ from workers.models.order_shapes import TOP_K
 from workers.models.set_features import ABSENT, candidates_of, with_tau
 from workers.training.order_part import Ints
 from workers.training.sets_card import SetSource
-from workers.training.sets_part import SetPart, read_parts
+from workers.training.sets_part import read_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
