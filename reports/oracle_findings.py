@@ -11,7 +11,7 @@ from reports.frames import Frames
 from reports.model import Level
 from reports.phrases import chance, span
 from reports.text import count, interval, number, percent, unsaid
-from sweeps.bound import least_forwards
+from sweeps.bound import fewest_forwards
 from sweeps.merge import NO_ROWS
 
 
@@ -75,8 +75,7 @@ def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, s
     for contest in own:
         for result in contest.results:
             for row in frames.rows.get(result.cell_id, NO_ROWS).generations.values():
-                lengths = row.prompt_tokens, row.tokens_generated, result.cell.decode.block_length
-                gap = row.counters.rounds - least_forwards(*lengths, contest.budget)
+                gap = row.counters.rounds - fewest_forwards(result.cell, row)
                 gaps[result.cell.drafter.kind == JOINT].append(gap)
     joint, below = gaps[True], sum(gap < 0 for gap in (*gaps[True], *gaps[False]))
     if below:
