@@ -26,6 +26,8 @@ FAMILIES = {
     "DreamModel": FamilyEntry(loader=LOADER, read="workers.targets.dream:read", exact_cache=False, caches=WHOLE_CACHES),
 }
 
+WITH_SETS = ("tiny-sdar", "tiny-llada2")  # the zoo's targets with a set model
+
 TARGETS = {
     **{
         name: TargetEntry(
@@ -34,6 +36,7 @@ TARGETS = {
             artifacts={
                 "order_model": str(ZOO / "drafters" / f"spot-{name}"),
                 "draft_graph": str(ZOO / "drafters" / f"spiffy-{name}"),
+                **({"set_model": str(ZOO / "drafters" / f"sets-{name}")} if name in WITH_SETS else {}),
             },
         )
         for name in ("tiny-sdar", "tiny-sdar-s", "tiny-llada2", "tiny-llada", "tiny-dream")
@@ -65,6 +68,12 @@ ARTIFACTS = {
         command="spot train order",
         result="model",
         inspect="workers.models.facts:inspect_named",
+    ),
+    "set_model": ArtifactEntry(
+        noun="set model",
+        command="spot train sets",
+        result="model",
+        inspect="workers.models.set_facts:inspect_named",
     ),
     "draft_graph": ArtifactEntry(
         noun="draft graph",

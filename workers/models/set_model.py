@@ -113,7 +113,7 @@ def projected(model: SetModel, embedded_VH: Tensor) -> Tensor:
         )
     device = model.offsets_C.device
     with torch.inference_mode():
-        return torch.cat([model.project(part.to(device)) for part in embedded_VH.split(CHUNK)])
+        return torch.cat([model.project(part.to(device)) for part in torch.split(embedded_VH, CHUNK)])
 
 
 def save_set_model(model: SetModel, path: Path) -> str:

@@ -68,8 +68,8 @@ class Reading:
 class SetAccuracy:
     """How often the next step is foreseen behind `depth` - 1 drafted ones; `task` "" and None elsewhere stand for all.
 
-    `stale` reads the stale distribution by the threshold rule itself: of the open positions those above tau, or the most
-    confident one, with the stale draws.
+    `stale` reads the stale distribution by the threshold rule itself: of the open positions those above tau, or the
+    most confident one, with the stale draws.
     """
 
     depth: int
