@@ -36,9 +36,7 @@ class SetSource:
     role: SetRole = "trained on"
 
     @classmethod
-    def of(
-        cls, key: tuple[str, str, str, float, float], prompts: Sequence[str], kept: Collection[str]
-    ) -> "SetSource":
+    def of(cls, key: tuple[str, str, str, float, float], prompts: Sequence[str], kept: Collection[str]) -> "SetSource":
         """A source with its prompts counted; `kept` are those held out."""
         target, target_digest, task, temperature, tau = key
         return cls(

@@ -43,6 +43,8 @@ class SetRecipe:
                 raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")
         for name in ("dropout", "other_weight"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a share from 0 and below 1")
+                raise ValueError(
+                    f"set recipe: {name} is {getattr(self, name)!r}: allowed is a share from 0 and below 1"
+                )
         if not 0 < self.held_out < 1:
             raise ValueError(f"set recipe: held_out is {self.held_out!r}: allowed is a share above 0 and below 1")
