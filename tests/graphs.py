@@ -1,7 +1,7 @@
 """Draft graphs for tests: from sets of pairs, with counts that fall along the list unless they are given."""
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import chain, combinations, zip_longest
 from pathlib import Path
 
 from workers.models.draft_graph import DraftGraph, DraftNode, write_draft_graph
@@ -38,15 +38,15 @@ def graph_of(
 def write_wide_graph(folder: Path, *, block_length: int, tau: float | None = None) -> Path:
     """A graph with every set of up to three pairs over position ranks 0 to 3 that fits: most have several parents.
 
-    For the threshold rule the largest sets come first, as steps of their own.
+    For the threshold rule sizes take turns, the largest first: a small budget has large steps as well as ones that fit
+    a block which is almost full.
     """
     ranks = [(rank, token) for rank in range(min(4, block_length - 1)) for token in (0, 1)]
-    sets = [
-        chosen
+    by_size = [
+        [chosen for chosen in combinations(ranks, size) if len({rank for rank, _ in chosen}) == size]
         for size in range(1, min(4, block_length - 1))
-        for chosen in combinations(ranks, size)
-        if len({rank for rank, _ in chosen}) == size
     ]
-    sets = sets if tau is None else sorted(sets, key=len, reverse=True)
+    turns = chain.from_iterable(zip_longest(*reversed(by_size)))
+    sets = list(chain(*by_size)) if tau is None else [chosen for chosen in turns if chosen]
     write_draft_graph(folder, graph_of(sets, block_length=block_length, tau=tau))
     return folder

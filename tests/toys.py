@@ -15,8 +15,10 @@ import torch
 from torch import Tensor
 
 from sweeps.spec import DecodeSpec
+from tests.plain_rule import PlainRule
 from workers.decoding.expand import VirtualState, grow
 from workers.decoding.rule import judge
+from workers.decoding.seen import Seen
 from workers.decoding.stale import Stale, stale_of
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tree import DraftTree
@@ -141,6 +143,22 @@ class ToyTarget:
         return "".join(chr(97 + token % 26) for token in ids)
 
 
+@dataclass
+class SpreadingTarget(ToyTarget):
+    """Sure near what is filled and unsure elsewhere, as a trained target: a block takes several steps of some commits.
+
+    `reach` is how many positions away from a filled one (or from the prefix) it is sure.
+    """
+
+    reach: int = 3
+
+    def row(self, prefix: tuple[int, ...], block: tuple[int, ...]) -> Tensor:
+        filled = [-1, *(place for place, token in enumerate(block) if token != self.traits.mask_id)]
+        away = torch.tensor([min(abs(place - other) for other in filled) for place in range(len(block))])
+        sure_L = torch.where(away <= self.reach, 1.0, 0.2 / away).to(torch.float64)
+        return super().row(prefix, block) * sure_L[:, None]
+
+
 def flat_target(**options: object) -> ToyTarget:
     """Every logit is zero: all tokens and all confidences tie."""
     return ToyTarget(shape_logits=torch.zeros_like, **options)  # type: ignore[arg-type]
@@ -241,6 +259,77 @@ class RandomStepsDrafter:
                 steps.append(step)
         masses = tuple(0.5 ** (len(root.open) - len(state.open)) for state in states)
         return DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=masses)
+
+
+@dataclass
+class SetsDrafter:
+    """Random trees of commit sets around what the target really does next: its own step, parts of it, steps that go
+    beyond it, wrong tokens, and steps that have nothing to do with it.
+
+    No method: it asks the target, and learns the sequence as the decoder's watcher. `trees` keeps what it drafted, by
+    block and root. Where it may, it goes on behind the block.
+    """
+
+    rule: PlainRule
+    prompt: Sequence[int]
+    seed: int
+    budget: int = 6
+    trees: dict[tuple[int, tuple[int, ...]], DraftTree] = field(default_factory=dict)
+
+    KINDS = ("own", "part", "beyond", "wrong", "other")
+
+    def __post_init__(self) -> None:
+        self.sequence = dict(enumerate(self.prompt))
+
+    def __call__(self, seen: Seen) -> None:
+        """One step of the decoder that this drafter drafts for."""
+        for position, token in seen.step:
+            self.sequence[seen.start + position] = token
+
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        rng = random.Random(hashed(self.seed, stale.start, root.tokens))
+        prefix = tuple(self.sequence[place] for place in range(stale.start))
+        states, parents, steps, depths = [root], [-1], list[tuple[Commit, ...]]([()]), [0]
+        kinds = rng.sample(
+            self.KINDS, rng.randint(1, len(self.KINDS))
+        )  # a tree with the own step hides what else is there
+        for _ in range(6 * self.budget):
+            parent = rng.randrange(len(states))
+            before = states[parent]
+            if len(states) > self.budget or before.behind:
+                continue
+            own = dict(sorted(self.rule.own(prefix, before.tokens, before.open)))
+            pairs = self.variant(rng.choice(kinds), own, before, stale, rng)
+            step = tuple(Commit(*pair) for pair in sorted(pairs.items()))
+            state: BlockState | None = before.fill(*step)
+            if state is not None and state.full:
+                state = stale.beyond.after(state) if stale.beyond else None
+            if state is not None and state not in states:
+                states.append(state)
+                parents.append(parent)
+                steps.append(step)
+                depths.append(depths[parent] + 1)
+        masses = tuple(0.8**depth for depth in depths)
+        tree = DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=masses)
+        self.trees[stale.start, root.tokens] = tree
+        return tree
+
+    def variant(
+        self, kind: str, own: dict[int, int], before: BlockState, stale: Stale, rng: random.Random
+    ) -> dict[int, int]:
+        """Token by position of a drafted step of a kind; of the own step where there is nothing else to fill."""
+        others = [position for position in before.open if position not in own]
+        more = rng.sample(others, min(len(others), rng.randint(1, 3)))
+        drafted = {position: int(stale.drawn_ids_L2[position, rng.choice((0, 0, 1))]) for position in more}
+        match kind:
+            case "part":
+                return dict(rng.sample(list(own.items()), rng.randint(1, max(1, len(own) - 1))))
+            case "beyond":
+                return dict(rng.sample(list(own.items()), rng.randint(1, len(own)))) | drafted
+            case "wrong":
+                position = rng.choice(list(own))
+                return own | {position: (own[position] + 1) % self.rule.target.traits.mask_id}
+        return drafted if kind == "other" and drafted else own
 
 
 class RandomOrderDrafter:

@@ -162,6 +162,7 @@ def run_prompt(work: Work, index: int) -> None:
                 index,
                 ids,
                 spec=cell.decode,
+                beside=cell.timed_beside().decode,
                 seed=seed,
                 repeats=item.repeats,
                 verification=verification,

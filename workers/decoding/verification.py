@@ -6,7 +6,7 @@ from sweeps.spec import Acceptance, DecodeSpec, DrafterSpec
 from workers.decoding.acceptance import RULES, Step
 from workers.decoding.rule import Verdict
 from workers.decoding.tree import DraftTree
-from workers.decoding.walk import Judge, Walk, exact_walk, lenient_walk, most_commits
+from workers.decoding.walk import Judge, Walk, first_accepted, most_commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,12 @@ class Verification:
 
     def walk(self, tree: DraftTree, judge_node: Judge, spec: DecodeSpec) -> Walk:
         """The walk over a verified tree by the acceptance rule."""
-        if self.acceptance == "exact":
-            doubt = self.margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
-            return exact_walk(tree, judge_node, doubt=doubt)
         rule = RULES[self.acceptance]
 
         def accept(drafted: Step, verdict: Verdict) -> Step:
             return rule(drafted, verdict, spec)
 
-        return (most_commits if self.max_commit else lenient_walk)(tree, judge_node, accept)
+        if self.max_commit and self.acceptance != "exact":  # that accepts one path alone
+            return most_commits(tree, judge_node, accept)
+        doubt = self.margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
+        return first_accepted(tree, judge_node, accept, doubt=doubt)

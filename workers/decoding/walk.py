@@ -1,10 +1,10 @@
-"""Following the target's own steps through the verified states: what is on the walk is committed.
+"""Following accepted steps through the verified states: what is on the walk is committed.
 
-Verification is state equality. The target's next step is unique, so under the rule `exact` the walk is too; a state
-that was drafted in another order than the target's, or in more or fewer steps, is the same state and is walked through
-all the same. So a step of several commits may jump over nested states (the walk of FreeDave, arXiv 2510.00294). Other
-acceptance rules go to drafted children as well: the plain walk to the first that is accepted, `max_commit` along the
-path that commits the most.
+The target's own step is taken wherever it leads to a verified state. That is state equality: a state that was drafted
+in another order than the target's, or in more or fewer steps, is the same state and is walked through all the same, so
+that a step of several commits may jump over nested states (the walk of FreeDave, arXiv 2510.00294). The own step is
+unique, so under the rule `exact`, which accepts nothing else, the walk is too. Other acceptance rules go to drafted
+children as well: the plain walk to the first that is accepted, `max_commit` along the path that commits the most.
 
 Rounding differs between batch shapes, so a verdict by a hair may not be the draft-free one: with a `doubt` the walk
 ends at the first such node, and the caller judges it again by a forward in the draft-free shape.
@@ -40,47 +40,31 @@ class Walk:
         return len(self.nodes) - 1
 
 
-def exact_walk(tree: DraftTree, judge_node: Judge, *, doubt: float = 0.0) -> Walk:
-    """Walk from the root: judge a node, go on to the state that the target's own step leads to, stop where it was not
-    verified.
-
-    Only visited nodes are judged, and only they pay for the output head. A margin below `doubt` ends the walk as well.
-    """
-    nodes, verdicts = [0], [judge_node(0)]
-    while verdicts[-1].margin >= doubt:
-        node = tree.find(tree.states[nodes[-1]].fill(*verdicts[-1].step))
-        if node is None:
-            break
-        nodes.append(node)
-        verdicts.append(judge_node(node))
-    steps = tuple(verdict.step for verdict in verdicts)
-    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=steps, doubtful=verdicts[-1].margin < doubt)
-
-
-def lenient_walk(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
+def first_accepted(tree: DraftTree, judge_node: Judge, accept: Accept, *, doubt: float = 0.0) -> Walk:
     """Walk from the root to the first state that is accepted, the one of the target's own step before all others.
 
     Where no drafted step is accepted whole, the first that is accepted in part ends the walk with that part; where none
-    is at all, the target's own step does.
+    is at all, the target's own step does. Only visited nodes are judged, and only they pay for the output head. A
+    margin below `doubt` ends the walk as well.
     """
     nodes, verdicts, steps = [0], [judge_node(0)], list[Step]()
-    while True:
-        node, verdict = nodes[-1], verdicts[-1]
-        following = next(moves(tree, node, verdict, accept), None)
-        if following is None:
-            parts = (accept(tree.steps[child], verdict) for child in tree.children(node))
-            steps.append(next((part for part in parts if part), verdict.step))
-            return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=tuple(steps))
-        nodes.append(following[0])
-        steps.append(following[1])
-        verdicts.append(judge_node(nodes[-1]))
+    while not (doubtful := verdicts[-1].margin < doubt):
+        move = next(moves(tree, nodes[-1], verdicts[-1], accept), None)
+        if move is None:
+            break
+        nodes.append(move[0])
+        steps.append(move[1])
+        verdicts.append(judge_node(move[0]))
+    steps.append(verdicts[-1].step if doubtful else last_step(tree, nodes[-1], verdicts[-1], accept))
+    return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=tuple(steps), doubtful=doubtful)
 
 
 def most_commits(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
     """The walk with the most commits of all that accepted steps allow; ties go to the lowest last node.
 
-    Every state that can be reached is judged. A walk ends with the target's own step, which has whatever part of a
-    drafted step could be accepted there.
+    Every state that can be reached is judged. A walk ends with the target's own step, which holds whatever part of a
+    drafted step could be accepted there. A state says how much was committed on the way to it, so that one way to each
+    is enough: one with the fewest moves.
     """
     verdicts, came, filled = {0: judge_node(0)}, dict[int, tuple[int, Step]](), {0: 0}
     waiting = [0]
@@ -96,6 +80,14 @@ def most_commits(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
         nodes.insert(0, before)
         steps.insert(0, step)
     return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts[node] for node in nodes), steps=tuple(steps))
+
+
+def last_step(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> Step:
+    """The step that ends a walk which no drafted step goes on from: the first part of one that is accepted, else the
+    target's own.
+    """
+    parts = (accept(tree.steps[child], verdict) for child in tree.children(node))
+    return next((part for part in parts if part), verdict.step)
 
 
 def moves(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> Iterator[tuple[int, Step]]:

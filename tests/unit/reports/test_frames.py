@@ -87,7 +87,8 @@ def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studi
     full = replace(full, study=studied.study, agreement=measured.agreement)
     origins = (MadeOn(target="tiny-sdar", digest=full.cell.target.digest),)
     drafter = replace(full.cell.drafter, cost_digest="c" * 64, origins=origins)
-    full = replace(full, cell=replace(full.cell, drafter=drafter))
+    sets = replace(full.cell.decode, commit="threshold", tau=0.9)
+    full = replace(full, cell=replace(full.cell, drafter=drafter, decode=sets))
     kinds = {"text": str, "int": int, "float": (float, int), "bool": bool}
     assert isinstance(column.read(full), kinds[column.kind])
     empty = column.read(aggregate(job, NO_ROWS, NO_ROWS))
