@@ -66,17 +66,17 @@ ARTIFACTS = {
         result="model",
         inspect="workers.models.facts:inspect_named",
     ),
-    "draft_graph": ArtifactEntry(
-        noun="draft graph",
-        command="spot train spiffy",
-        result="graph",
-        inspect="workers.models.draft_graph:inspect",
-    ),
     "set_model": ArtifactEntry(
         noun="set model",
         command="spot train sets",
         result="model",
         inspect="workers.models.set_facts:inspect_named",
+    ),
+    "draft_graph": ArtifactEntry(
+        noun="draft graph",
+        command="spot train spiffy",
+        result="graph",
+        inspect="workers.models.draft_graph:inspect",
     ),
 }
 

@@ -31,8 +31,7 @@ class Stale:
     `fill_order`: the open positions of the block that have been filled so far, in commit order (given tokens of a
     prompt that opens the block are not part of it). `start`: the absolute position of the block.
     `limit` is the log-odds that a confidence must exceed under the threshold rule (inf: the standard rule).
-    `noise_LK` is the shared noise of the top K tokens, -inf where a token cannot be had (None: nothing is drawn, or
-    nothing shared). `hidden_LH` are the
+    `noise_LK` is the shared noise of the top K tokens (None: nothing is drawn, or nothing shared). `hidden_LH` are the
     target's last hidden states, as they were and where they were computed (None: recorded without). `beyond` is the
     untouched block behind, where a draft that fills this one may go on (None: it may not).
     """
@@ -88,8 +87,8 @@ def stale_of(
 
     odds_R1 = draws.confidence_R[:, None]
     shared = spec.temperature > 0 and own_noise_RV is None
-    noise_RK = draws.scores_RV.gather(-1, ids_RK) - logits_RV.gather(-1, ids_RK) / heat if shared else probs_RK[:, :0]
-    noise_RK = torch.where(noise_RK.isnan(), NO_TOKEN, noise_RK)  # a token that cannot be had is never drawn
+    noise_RV = draws.scores_RV - logits_RV / heat if shared else probs_RK[:, :0]
+    noise_RK = noise_RV.gather(-1, ids_RK).nan_to_num(0.0) if shared else noise_RV  # of a token without a chance: none
     parts = (ids_RK, probs_RK, logprobs_RK, odds_R1, entropy_R1, outside_R1, drawn_R2, scores_R2, noise_RK)
     packed_RX = torch.cat([part.to(torch.float64) for part in parts], dim=-1).cpu()  # one transfer; ids stay exact
     packed_LX = packed_RX.new_zeros(len(state.tokens), packed_RX.shape[-1])

@@ -41,6 +41,10 @@ class SetTally:
         """The mean loss."""
         return float(self.losses.mean())
 
+    def total(self, depth: int) -> Reading:
+        """The model on all examples at one depth (from 1)."""
+        return self.at(depth, np.ones(len(self.depths), dtype=np.bool_))[MODEL]
+
     def at(self, depth: int, chosen: NDArray[np.bool_]) -> tuple[Reading, Reading, int]:
         """Model and stale reading of the chosen examples at one depth (from 1), and the prompts behind them."""
         chosen = chosen & (self.depths == depth - 1)
