@@ -65,6 +65,7 @@ def single_cell(
         max_positions={resolved.name: checkpoint.max_positions},
         artifacts={(resolved.name, drafter): artifact} if artifact else {},
         costs=costs,
+        hidden={resolved.name: checkpoint.hidden},
     )
     expansion = expand(spec, facts)
     if not expansion.cells:
