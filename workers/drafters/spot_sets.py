@@ -31,7 +31,12 @@ class SetDrafter:
         self.bound = bound
 
     def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
-        """The draft tree below `root`; it goes on in the next block where `stale.beyond` is given."""
+        """The draft tree below `root`; it goes on in the next block where `stale.beyond` is given.
+
+        Raises ValueError where the distribution was recorded without hidden states: there is nothing to draft from.
+        """
+        if stale.hidden_LH is None:
+            raise ValueError("drafter spot-sets reads hidden states, and this distribution was recorded without")
         score = ModelSetScorer(self.bound.model, self.bound.table_VE, stale)
         return grow_sets(root, known, stale, budget=self.budget, gamma=self.spec.gamma, score=score)
 

@@ -54,7 +54,9 @@ def node_at(trace: Trace, step: int, depth: int) -> SetNode:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_training_and_drafting_show_the_model_the_same(bound: BoundSetModel, temperature: float, tmp_path: Path) -> None:
+def test_training_and_drafting_show_the_model_the_same(
+    bound: BoundSetModel, temperature: float, tmp_path: Path
+) -> None:
     """Each example's answer equals what the scorer computes from the trace's own stale distribution."""
     traces = [
         toy_trace(
