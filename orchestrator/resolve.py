@@ -56,17 +56,18 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             raise NotHereError(str(thing))
         missing.append(thing)
 
-    targets, positions = [], {}
+    targets, positions, hidden = [], {}, {}
     for named in spec.targets:
         if not spec.grid.block_length:
             check_block_length(named, ways_in_a_sweep(named))
         try:
             target, checkpoint = resolve_target(named)
-            positions[target.name] = checkpoint.max_positions
+            positions[target.name], hidden[target.name] = checkpoint.max_positions, checkpoint.hidden
         except NotHereError as error:
             target, entry = as_published(named), catalog.target_at(named.path)
             if entry and entry.published:
                 positions[target.name] = entry.published.max_positions
+                hidden[target.name] = entry.published.shape.hidden
             lacks(str(error))
         targets.append(target)
     spec = replace(spec, targets=tuple(targets))
@@ -85,6 +86,7 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
         artifacts=artifacts,
         costs=costs,
         ways=ways_of(spec, artifacts),
+        hidden=hidden,
     )
     return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing))
 

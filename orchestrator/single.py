@@ -72,6 +72,7 @@ def single_cell(
         artifacts={(resolved.name, drafter): artifact} if artifact else {},
         costs=costs,
         ways=ways,
+        hidden={resolved.name: checkpoint.hidden},
     )
     expansion = expand(spec, facts)
     if not expansion.cells:

@@ -185,6 +185,9 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
         return pair | {"commit": point["commit"]}, f"its {noun} is for the commit rule {artifact.commit}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
+    if artifact.hidden not in (None, wide := facts.hidden.get(target, artifact.hidden)):
+        fit = f"fit it to {target}: {kind.artifact.command} --calibrate-from {artifact.path} --target {target}"
+        return pair, f"its {noun} reads vectors {artifact.hidden} wide, and those of {target} are {wide} wide: {fit}"
     if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
         return pair | {"budget": point["budget"]}, f"its {noun} is for budgets up to {artifact.budget_max}"
     return None

@@ -120,6 +120,16 @@ DRAFTERS = {
         uses=("budget", "gamma", "hedge", "merge_states", "checkpoint", "verify_margin", "cost"),
         artifact="order_model",
     ),
+    "spot-sets": DrafterEntry(
+        factory="workers.drafters.spot_sets:make",
+        summary="tree of the target's whole steps, predicted from its hidden states (arXiv 2610.22543)",
+        uses=(
+            *("budget", "gamma", "checkpoint", "verify_margin"),
+            *("acceptance", "max_commit", "cross_block", "refresh"),
+        ),
+        commits=("threshold",),
+        artifact="set_model",
+    ),
     "oracle_position": DrafterEntry(
         factory="workers.drafters.oracle_position:make",
         summary="chain of the target's real next positions with stale tokens, while these are right",
@@ -145,7 +155,7 @@ OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults a
     "gamma": "mass floor: drafts whose mass is below it are not verified",
     "hedge": "stale probability of the best token below which the second one is drafted too; 0: never",
     "merge_states": "verify a state that two orders reach once, with the mass of both",
-    "checkpoint": "the order model or draft graph, a directory or a shipped name; not given: the target's own",
+    "checkpoint": "order model, draft graph or set model, a directory or a shipped name; not given: the target's own",
     "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
     "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; not given: all",
     "acceptance": "which drafted steps of threshold decoding are committed: exact | subset | cut | product",

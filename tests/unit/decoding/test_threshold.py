@@ -39,7 +39,7 @@ KINDS = [kind for kind, entry in DRAFTERS.items() if "threshold" in entry.commit
 
 
 def test_these_drafters_draft_for_the_threshold_rule() -> None:
-    assert KINDS == ["none", "freedave", "spiffy"]
+    assert KINDS == ["none", "freedave", "spiffy", "spot-sets"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Choice:
                 return RandomStepsDrafter(self.seed, self.budget)
             case "wrong":
                 return WrongDrafter(target.never, self.budget)
-        if DRAFTERS[self.kind].artifact and spec.block_length < 3:
+        if DRAFTERS[self.kind].artifact == "draft_graph" and spec.block_length < 3:
             return NoDrafter()  # no graph is that small
         return ready(self.kind, target, prompt, spec, seed, budget=self.budget)
 
