@@ -49,29 +49,32 @@ def trace_path(folder: Path, cell: Cell, index: int) -> Path:
     return folder / name / f"{index:06d}.trace"
 
 
-def is_stored(path: Path, cell: Cell, index: int) -> bool:
-    """Whether a whole trace of that cell and prompt is at `path`."""
+def is_stored(path: Path, cell: Cell, index: int, *, states: bool = False) -> bool:
+    """Whether a whole trace of that cell and prompt is at `path`, with hidden states where they are asked for."""
     from workers.replay.trace import decode_trace  # torch: not at import time
 
     if not path.is_file():
         return False
     try:
-        header = decode_trace(path.read_bytes()).header
+        trace = decode_trace(path.read_bytes())
     except ValueError:
         return False
+    header = trace.header
     found = (header.cell_id, header.task_digest, header.split, header.prompt_index)
-    return found == (cell.cell_id, cell.task.digest, cell.task.split, index)
+    return found == (cell.cell_id, cell.task.digest, cell.task.split, index) and trace.states >= states
 
 
 def collect_traces(
     pool: Pool,
-    cells: Mapping[Cell, int],
+    cells: Mapping[Cell, int | range],
     folder: Path,
     *,
+    states: bool = False,
     progress: Callable[[CollectProgress], None] | None = None,
     clock: Clock = time.monotonic,
 ) -> Collected:
-    """Traces of so many first prompts of each (draft-free) cell; starts and closes `pool`, if there is work.
+    """Traces of so many first prompts of each (draft-free) cell, or of those in a range; starts and closes `pool`, if
+    there is work. With `states` they hold hidden states too.
 
     A prompt that fails is a failure in the outcome and its siblings go on. Raises ValueError when the pool can never do
     the work, or no worker gets anything done.
@@ -79,17 +82,23 @@ def collect_traces(
     wanted = {
         (cell.cell_id, index): trace_path(folder, cell, index)
         for cell, prompts in cells.items()
-        for index in range(prompts)
+        for index in numbers(prompts)
     }
     missing = {
-        cell.cell_id: [i for i in range(prompts) if not is_stored(wanted[cell.cell_id, i], cell, i)]
+        cell.cell_id: [i for i in numbers(prompts) if not is_stored(wanted[cell.cell_id, i], cell, i, states=states)]
         for cell, prompts in cells.items()
     }
     collection = _Collection(pool, {cell.cell_id: cell for cell in cells}, wanted, clock, progress or (lambda _: None))
-    collection.run([item for cell in cells for item in items_of(cell.cell_id, missing[cell.cell_id])])
+    items = [item for cell in cells for item in items_of(cell.cell_id, missing[cell.cell_id])]
+    collection.run([replace(item, states=states) for item in items])
     failed = {(failure.cell_id, failure.row.prompt_index) for failure in collection.failures}
     paths = tuple(path for key, path in wanted.items() if key not in failed and path.is_file())
     return Collected(paths=paths, failures=tuple(failure.row for failure in collection.failures))
+
+
+def numbers(prompts: int | range) -> range:
+    """Some prompts of a split by number: the first ones, or those of a range."""
+    return range(prompts) if isinstance(prompts, int) else prompts
 
 
 def items_of(cell_id: str, indices: Sequence[int]) -> Iterator[WorkItem]:

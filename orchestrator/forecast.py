@@ -41,6 +41,10 @@ class CellForecast:
     bound: bool
     budget: int
     gamma: float
+    acceptance: str
+    max_commit: bool
+    cross_block: bool
+    refresh: bool
     temperature: float
     noise: str
     confidence: str
@@ -139,10 +143,10 @@ def _cell(
     if spoiled and any(missing.values()):
         why.append(f"{spoiled} damaged or foreign result file{'s'[: spoiled != 1]}: set aside and run again")
     rate = nfe.get(job.cell_id)
-    baseline = nfe.get(cell.baseline().cell_id, float(cell.decode.max_new_tokens))
+    other_side = nfe.get(cell.timed_beside().cell_id, float(cell.decode.max_new_tokens))
     most = cell.decode.max_new_tokens * (2 if cell.drafter.verify_margin else 1)  # every verdict may be made again
     each = rate if rate is not None else float(most)
-    forwards = each * (missing["decode"] + missing["study"]) + (each + baseline) * missing["timing"] * (
+    forwards = each * (missing["decode"] + missing["study"]) + (each + other_side) * missing["timing"] * (
         job.repeats + 1
     )  # and a warm-up
     return CellForecast(
@@ -153,6 +157,10 @@ def _cell(
         bound=cell.drafter.oracle,
         budget=0 if is_study(cell) else cell.drafter.budget,
         gamma=cell.drafter.gamma,
+        acceptance=cell.drafter.acceptance,
+        max_commit=cell.drafter.max_commit,
+        cross_block=cell.drafter.cross_block,
+        refresh=cell.drafter.refresh,
         temperature=cell.decode.temperature,
         noise=cell.decode.noise,
         confidence=cell.decode.confidence,

@@ -14,6 +14,7 @@ from orchestrator.machine import Machine
 from orchestrator.tables import target_of
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec
 from workers import catalog
+from workers.entries import TargetEntry
 from workers.models.named import AbsentError
 from workers.room import memory_available, shortage, size_of
 from workers.targets.config import CheckpointConfig
@@ -72,7 +73,7 @@ def named_targets() -> Iterator[NamedTarget]:
         yield named_target(name, entry)
 
 
-def named_target(name: str, entry: catalog.TargetEntry) -> NamedTarget:
+def named_target(name: str, entry: TargetEntry) -> NamedTarget:
     """One of them, as far as it is here."""
     spec, known = target_of(name, entry), entry.published
     found = present(spec)

@@ -23,10 +23,12 @@ def broken_promises(run: RunDir) -> Iterator[str]:
     rows = wanted_rows(jobs, merge_all(load_results(run, code_digests=digests).results))
     for job in jobs:
         cell = job.cell
-        own, draft_free = rows.get(job.cell_id, NO_ROWS), rows.get(cell.baseline().cell_id, NO_ROWS)
+        own, draft_free, beside = (
+            rows.get(other.cell_id, NO_ROWS) for other in (cell, cell.baseline(), cell.timed_beside())
+        )
         target = f"{cell.target.name} without cache" if job.reference else cell.target.name
         name = f"{job.cell_id[:10]} ({cell.drafter.name}{cell.drafter.mark} on {target}, {cell.task.name})"
-        alarms = (*own.alarms, *count_alarms(cell, own, draft_free))
+        alarms = (*own.alarms, *count_alarms(cell, own, draft_free, beside))
         for alarm in alarms[:1]:
             more = f" (and {len(alarms) - 1} more alarms)" if len(alarms) > 1 else ""
             yield f"cell {name}: {alarm.kind}: {alarm.message}{more}"

@@ -20,6 +20,7 @@ from sweeps.source import SweepError
 from sweeps.spec import DrafterSpec, SweepSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables
 from workers import catalog
+from workers.entries import FamilyEntry
 from workers.targets.inspect import CheckpointFacts, inspect_checkpoint
 from workers.targets.settings import settings_digest
 
@@ -150,7 +151,7 @@ def as_published(target: TargetSpec) -> TargetSpec:
     return with_cache(known, catalog.FAMILIES[known.family]) if known.family else known
 
 
-def with_cache(target: TargetSpec, family: catalog.FamilyEntry) -> TargetSpec:
+def with_cache(target: TargetSpec, family: FamilyEntry) -> TargetSpec:
     """A target with its kind of cache resolved, and whether that is exact. Raises SweepError for one that cannot be."""
     try:
         cache = family.cache(target.cache)

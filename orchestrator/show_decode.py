@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sweeps.cell import Cell
-from sweeps.claims import claim_of
+from sweeps.claims import Claim, claim_of
 from workers.decode_one import Decoded, GridBlock, GridCell
 from workers.decoding.tally import Generation
 
@@ -36,6 +36,8 @@ def show(console: Console, decoded: Decoded, cell: Cell) -> None:
         steps = decoded.generation.steps
         largest = f"{len(steps)} steps of the target, the largest of {max(steps)} positions"
         console.print(Text(f"commit rule {decoded.rule}: {largest}", style="italic"), soft_wrap=True)
+    if (lenient := lossy(cell)) is not None:
+        console.print(Text(lenient, style="bold"), soft_wrap=True)
     console.print(Text(claim(cell), style="italic"), soft_wrap=True)
     if decoded.bound:
         console.print(Text(BOUND, style="italic"), soft_wrap=True)
@@ -57,6 +59,9 @@ def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
         return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
     row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
     row |= {"rule": decoded.rule}
+    drafter = cell.drafter
+    row |= {"acceptance": drafter.acceptance, "max_commit": drafter.max_commit}
+    row |= {"cross_block": drafter.cross_block, "refresh": drafter.refresh}
     row |= {"cache": cell.target.cache, "exact_cache": cell.target.exact_cache, "claim": claim_of(cell).value}
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
@@ -79,6 +84,14 @@ def claim(cell: Cell) -> str:
     if cell.target.exact_cache:
         return f"{cache}; claim: {claim_of(cell).value}"
     return f"{cache}, approximate (--cache none decodes without); claim: {claim_of(cell).value}"
+
+
+def lossy(cell: Cell) -> str | None:
+    """A warning that the output may be another one than the target's own, and by which rule; None where it may not."""
+    if claim_of(cell) is not Claim.LOSSY:
+        return None
+    drafter, most = cell.drafter, ", of all paths the one with the most commits" if cell.drafter.max_commit else ""
+    return f"LOSSY: steps were accepted by the rule {drafter.acceptance}{most}: another output than draft-free decoding"
 
 
 def grid(block: GridBlock, first: int, last: int) -> Iterator[Text]:

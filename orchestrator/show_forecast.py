@@ -89,6 +89,8 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
     for name in ("cell", "target", "task", "T", *(OTHER_AXES[name] for name in others), "drafter"):
         table.add_column(name, no_wrap=True)
     gammas = any(cell.gamma for cell in cells)
+    if verified := any(map(verification, cells)):
+        table.add_column("verified by")
     for name in ("D", *(("gamma",) if gammas else ()), "stored", "to do", "timed to do", "forwards"):
         table.add_column(name, justify="right")
     if why:
@@ -105,6 +107,7 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
             number(cell.temperature),
             *("-" if getattr(cell, name) is None else str(getattr(cell, name)) for name in others),
             escape(label),
+            *((verification(cell) or ("exact" if cell.budget else "-"),) if verified else ()),
             str(cell.budget or "-"),
             *((number(cell.gamma) if cell.gamma else "-",) if gammas else ()),
             f"{cell.stored}/{cell.prompts}{failed}",
@@ -114,6 +117,13 @@ def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:
             *((escape("; ".join(cell.why)) or "done",) if why else ()),
         )
     return table
+
+
+def verification(cell: CellForecast) -> str:
+    """How drafts are verified, in a few words; empty where it is by `exact` in the active block, as ever."""
+    switches = {"max-commit": cell.max_commit, "cross-block": cell.cross_block, "refresh": cell.refresh}
+    words = [name for name, on in switches.items() if on]
+    return ", ".join([cell.acceptance, *words] if words or cell.acceptance != "exact" else [])
 
 
 def dropped_table(result: Forecast) -> Table:
@@ -153,4 +163,6 @@ def number(value: object) -> str:
     """A value as people write it: 1.0 is 1, 0.05 stays; several are joined."""
     if isinstance(value, tuple):
         return " or ".join(map(number, value))
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -68,5 +68,7 @@ def single_cell(
     )
     expansion = expand(spec, facts)
     if not expansion.cells:
-        raise SweepError(f"{drafter} on {target}: {expansion.dropped[0].reason}")
+        dropped = expansion.dropped[0]
+        way_out = " (--tau 0.9 decodes by the rule threshold)" if dropped.axes.get("commit") == "standard" else ""
+        raise SweepError(f"{drafter} on {target}: {dropped.reason}{way_out}")
     return expansion.cells[-1].cell

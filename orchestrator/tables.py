@@ -3,6 +3,7 @@
 from sweeps.spec import TargetSpec
 from sweeps.tables import ArtifactKind, DrafterKind, Tables, TaskKind
 from workers import catalog
+from workers.entries import TargetEntry
 
 
 def built_in_tables() -> Tables:
@@ -19,7 +20,7 @@ def built_in_tables() -> Tables:
     )
 
 
-def target_of(name: str, entry: catalog.TargetEntry) -> TargetSpec:
+def target_of(name: str, entry: TargetEntry) -> TargetSpec:
     """A target of the table as a sweep that states nothing about it has it."""
     return TargetSpec(
         name=name, path=entry.path, revision=entry.revision, dtype=entry.dtype, block_length=entry.block_length

@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 
 from reports.columns import AXES, CELL_COLUMNS
+from reports.labels import mark_of
 from sweeps.aggregate import CellResult
-from sweeps.cell import canonical_json, digest_of
+from sweeps.cell import NO_DRAFTER, canonical_json, digest_of
+from sweeps.claims import Claim
 
 LONGEST_NAME = 120
 LONGEST_VALUE = 480  # older servers take 500 characters
@@ -91,16 +93,23 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         for column in CELL_COLUMNS
         if column.kind != "text" and column.name not in NO_METRICS and not column.path.startswith("cell.")
         if (result.agreement is not None and result.agreement.n) or not column.path.startswith("agreement.")
+        if not unasked(column.path, result)
         if result.study is not None or not column.path.startswith("study.")  # nothing was asked: nothing is undefined
     }
     metrics, invalid = metrics_of(numbers)
+    drafter = cell.drafter
     tags = {
         "sweep_id": sweep_id,
         "cell_id": result.cell_id,
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
         "complete": str(result.n == result.n_expected).lower(),
-        "bound": str(cell.drafter.oracle).lower(),
+        "bound": str(drafter.oracle).lower(),
+        "lossy": str(result.claim == Claim.LOSSY).lower(),
+        "acceptance": drafter.acceptance,
+        "max_commit": str(drafter.max_commit).lower(),
+        "cross_block": str(drafter.cross_block).lower(),
+        "refresh": str(drafter.refresh).lower(),
         "how": result.nfe.how,
         "cache": cell.target.cache,
         "exact_cache": str(cell.target.exact_cache).lower(),
@@ -109,9 +118,10 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
     if invalid:
         tags["invalid_metrics"] = safe_value(", ".join(invalid))
     budget = "" if cell.is_baseline else f" D{cell.drafter.budget}"
-    drafter = f"{cell.drafter.name}{cell.drafter.mark}"
+    method = f"{drafter.name}{mark_of(cell)}"
+    method += f" {drafter.acceptance}" if drafter.acceptance != NO_DRAFTER.acceptance else ""
     rule = "" if cell.decode.threshold is None else f" {cell.decode.rule}"
-    name = f"{cell.task.name} {drafter}{budget} T{cell.decode.temperature:g}{rule} {cell.target.name}"
+    name = f"{cell.task.name} {method}{budget} T{cell.decode.temperature:g}{rule} {cell.target.name}"
     name += " without cache" if result.reference else ""
     return RunRow(
         name=safe_value(name)[:200],
@@ -122,6 +132,12 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         status="FAILED" if result.n_failed or not result.n else "FINISHED",
         time_ms=int((result.finished_at or 0.0) * 1000),
     )
+
+
+def unasked(path: str, result: CellResult) -> bool:
+    """Whether a column is of a comparison that a cell does not take part in: nothing is undefined there."""
+    part = path.split(".")[0]
+    return part in ("fidelity", "against_standard", "pace") and getattr(result, part) is None
 
 
 def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -58,6 +58,10 @@ AXES = (
     Column("block_length", "int", "tokens", "positions of a block", "cell.decode.block_length"),
     Column("commit", "text", "", "commit rule: standard or threshold", "cell.decode.commit"),
     Column("tau", "float", "", "confidence that threshold exceeds; empty: standard", "cell.decode.threshold"),
+    Column("acceptance", "text", "", "which drafted steps are committed", "cell.drafter.acceptance"),
+    Column("max_commit", "bool", "", "of the accepted paths the one with most commits", "cell.drafter.max_commit"),
+    Column("cross_block", "bool", "", "drafts go on in the next block", "cell.drafter.cross_block"),
+    Column("refresh", "bool", "", "a block's first round is drafted from those", "cell.drafter.refresh"),
 )
 
 CELL_COLUMNS = (
@@ -146,6 +150,23 @@ CELL_COLUMNS = (
     Column("n_bugs", "int", "prompts", "mismatches at a margin that rounding cannot explain", "identity.bugs"),
     Column("claim_holds", "bool", "", "a promise of identity was kept; empty: none made or checked", "claim_holds"),
     Column("n_alarms", "int", "", "counts that contradict each other", "n_alarms"),
+    Column("n_draft_free", "int", "prompts", "prompts compared with draft-free, kept tokens", "fidelity.n"),
+    *estimate("identical_kept", "share", "of these, equal kept outputs, Wilson", "fidelity.identical"),
+    *estimate("edit_distance", "share", "of the longer output, mean over these prompts", "fidelity.edit_distance"),
+    Column(
+        "divergence", "float", "tokens", "first kept token that differs, median if any", "fidelity.first_divergence"
+    ),
+    *estimate("correct_change", "share", "right less draft-free, paired, Tango", "fidelity.correct_difference"),
+    Column("n_standard", "int", "prompts", "prompts also decoded by the standard rule", "against_standard.n"),
+    *estimate("identical_standard", "share", "of these, equal kept outputs, Wilson", "against_standard.identical"),
+    *estimate("edit_distance_standard", "share", "of the longer, from that", "against_standard.edit_distance"),
+    *estimate(
+        "correct_change_standard", "share", "right less that, paired, Tango", "against_standard.correct_difference"
+    ),
+    *estimate("pace", "ratio", "throughput over the standard rule's, draft-free", "pace.ratio"),
+    Column("n_paced", "int", "prompts", "prompts behind it", "pace.ratio.n"),
+    Column("pace_how", "text", "", "how it was got", "pace.ratio.how"),
+    Column("pace_doubts", "text", "", "why a timing behind it failed its gates; empty: passed", "pace.doubts"),
     Column("n_uncached", "int", "prompts", "prompts also decoded draft-free without a cache", "agreement.n"),
     Column("n_identical_uncached", "int", "prompts", "of these, equal kept outputs", "agreement.n_identical"),
     *estimate("identical_uncached", "share", "n_identical_uncached over n_uncached, Wilson", "agreement.identical"),
@@ -157,6 +178,7 @@ CELL_COLUMNS = (
         "first token that differs, median if any",
         "agreement.first_divergence",
     ),
+    *estimate("edit_distance_uncached", "share", "of the longer output, from that", "agreement.edit_distance"),
     *estimate("nfe_uncached", "forwards", "draft-free nfe without a cache", "agreement.nfe_uncached"),
     *estimate("positions", "positions", "forwarded a prompt, of n_uncached", "agreement.positions"),
     *estimate(

@@ -1,6 +1,7 @@
 """Short names for cells: what they share (their setting), what is compared (their method), and in what order.
 
-An option appears in a name only when it tells two cells of this run apart.
+An option appears in a name only when it tells two cells of this run apart. What may change the output is called lossy
+wherever it is named, as its claim says.
 """
 
 from collections import defaultdict
@@ -9,10 +10,11 @@ from dataclasses import dataclass
 
 from reports.text import DASH, visible
 from sweeps.aggregate import CellResult
-from sweeps.cell import Cell
+from sweeps.cell import VERIFICATION_IDENTITY, Cell
+from sweeps.claims import Claim, claim_of
 
 RULE = "commit rule "
-OPTIONS = ("gamma", "hedge", "merge_states", "verify_margin", "cost_digest", "digest", "kind")
+OPTIONS = (*VERIFICATION_IDENTITY, "gamma", "hedge", "merge_states", "verify_margin", "cost_digest", "digest", "kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def apart(names: list[str], digests: list[str]) -> list[str]:
 def method_names(cells: list[Cell]) -> list[str]:
     """The drafter's name with the options that tell drafters of that name apart; the budget is a column of its own.
 
-    An oracle is marked as a bound, so it is wherever a method is named.
+    An oracle is marked as a bound and a lossy cell as lossy, so they are wherever a method is named.
     """
     used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for cell in cells:
@@ -109,7 +111,19 @@ def method_names(cells: list[Cell]) -> list[str]:
     names = []
     for cell in cells:
         told = [option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, option]) > 1]
-        extra = [f"{option} {str(getattr(cell.drafter, option))[:8]}" for option in told]
-        name = f"{visible(cell.drafter.name, 60)}{cell.drafter.mark}"
+        extra = [option_text(option, getattr(cell.drafter, option)) for option in told]
+        name = f"{visible(cell.drafter.name, 60)}{mark_of(cell)}"
         names.append("draft-free" if cell.is_baseline else ", ".join([name, *extra]))
     return names
+
+
+def mark_of(cell: Cell) -> str:
+    """What stands behind a drafter's name: an oracle is a bound, and a lossy cell is called so."""
+    return cell.drafter.mark + (f" ({Claim.LOSSY})" if claim_of(cell) == Claim.LOSSY else "")
+
+
+def option_text(option: str, value: object) -> str:
+    """An option and its value in a method's name; what is on or off as `cross-block` or `no cross-block`."""
+    if isinstance(value, bool) and option in VERIFICATION_IDENTITY:
+        return f"{'' if value else 'no '}{option.replace('_', '-')}"
+    return f"{option} {str(value)[:8]}"

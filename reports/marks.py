@@ -108,5 +108,5 @@ def place(chart: Chart, points: Iterable[Point], facet: str, series: str) -> str
     own, every = (
         [f"{p.x:g}" for p in some if (p.facet, p.series) == (facet, series)] for some in (points, chart.points)
     )
-    at = "" if len(own) == len(every) or chart.shape == "dots" else f" at {', '.join(own)}"
+    at = "" if len(own) == len(every) or chart.shape in ("dots", "rungs") else f" at {', '.join(own)}"
     return f"{facet}, {series}{at}"

@@ -12,16 +12,17 @@ from reports.frames import Frames
 from reports.labels import Labels
 from reports.phrases import evidence, fewer
 from reports.text import count, number
-from reports.winners import competes
+from reports.winners import competes, is_lossy
 from sweeps.aggregate import CellResult
 
 
 def by_place(results: Iterable[CellResult], labels: Labels) -> dict[str, list[CellResult]]:
-    """The methods that compete with each other, by setting and task."""
+    """The methods that compete with each other, by setting and task; lossy ones apart."""
     places: dict[str, list[CellResult]] = defaultdict(list)
     for setting, own in labels.by_setting(results):
         for result in filter(competes, own):
-            places[f"{setting}, {labels.task[result.cell_id]}"].append(result)
+            lossy = ", methods that may change the output" if is_lossy(result) else ""
+            places[f"{setting}, {labels.task[result.cell_id]}{lossy}"].append(result)
     return places
 
 

@@ -49,7 +49,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point of a chart: facet, series, place, value, its interval, and its marks (`reports.marks`)."""
+    """One point of a chart: facet, series, place, value, its interval, and its marks (`reports.marks`).
+
+    `text` is said of it in words (drawn in `rungs`, and in a `scatter` on its `front`), `open` draws it hollow, `least`
+    is the lowest value that is possible there; `x_low` and `x_high` are the interval of a measured place.
+    """
 
     facet: str
     series: str
@@ -58,24 +62,31 @@ class Point:
     low: float | None = None
     high: float | None = None
     mark: str = ""
+    text: str = ""
+    open: bool = False
+    least: float | None = None
+    front: bool = False
+    x_low: float | None = None
+    x_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A picture of points: `lines` over an ordered x, `bands` over a numeric one (intervals as shades, for many x),
-    `dots` by series, or `bars` over an ordered x in which the series are stacked, the first below. `baseline` draws a
-    rule (a ratio of 1).
+    `dots` by series, `bars` over an ordered x in which the series are stacked, the first below, `rungs` (bars that lie,
+    a row a series), or a `scatter` over two measured axes. `baseline` draws a rule (a ratio of 1).
 
     `zero` makes the value axis begin at 0, as shares should; `of` says what a series is, above its names.
     `grey` names panels (facets) with the x from which on their background is grey (`lines` only). `columns` is the
-    number of panels in a row (0: as many as fit).
+    number of panels in a row (0: as many as fit). `text` is the head of what points say of themselves, `least` of the
+    lowest values that are possible.
     """
 
     title: str
     x: str
     y: str
     points: tuple[Point, ...]
-    shape: Literal["lines", "bands", "dots", "bars"]
+    shape: Literal["lines", "bands", "dots", "bars", "rungs", "scatter"]
     series: tuple[str, ...]
     facet: str = "task"
     baseline: float | None = None
@@ -84,6 +95,8 @@ class Chart:
     of: str = "Method"
     grey: tuple[tuple[str, float], ...] = ()
     columns: int = 0
+    text: str = ""
+    least: str = ""
     kind: Literal["chart"] = "chart"
 
 

@@ -124,14 +124,19 @@ def environment() -> Environment:
 def numbers(chart: Chart) -> Table:
     """The numbers of a chart as a table."""
     heads = [Head(name=chart.facet, number=False), Head(name=chart.of, number=False)]
-    heads += [Head(name=chart.x)] if chart.shape != "dots" else []
+    placed = chart.shape not in charts.ROWS
+    heads += [Head(name=chart.x)] if placed else []
     heads += [Head(name=chart.y), Head(name="95 % interval")]
+    heads += [Head(name=chart.least)] if chart.least else []
+    heads += [Head(name=chart.text, number=False)] if chart.text else []
     rows = []
     for point in chart.points:
         low, high = number(point.low, chart.digits), number(point.high, chart.digits)
         span = DASH if point.low is None or point.high is None else f"{low} {DASH} {high}"
-        place = [f"{point.x:g}"] if chart.shape != "dots" else []
+        place = [f"{point.x:.4g}"] if placed else []
         texts = [point.facet, point.series, *place, number(point.y, chart.digits) + point.mark, span]
+        texts += [DASH if point.least is None else number(point.least, chart.digits)] if chart.least else []
+        texts += [point.text] if chart.text else []
         rows.append(tuple(Value(text) for text in texts))
     return Table(caption=f"Numbers: {chart.title}", heads=tuple(heads), groups=(("", tuple(rows)),))
 

@@ -13,7 +13,7 @@ from reports.frames import Frames
 from reports.labels import Labels, apart, labels_of, setting_facts, varying
 from reports.transfer_lines import Line, Place, fewest, kind, of_task
 from sweeps.aggregate import CellResult
-from sweeps.cell import DRAFTER_IDENTITY, canonical_json
+from sweeps.cell import canonical_json, drafter_identity
 
 OF_TARGET = ("dtype ", "cache ", "approximate cache ", "revision ")  # facts of a setting that belong to its target
 
@@ -114,8 +114,9 @@ def condition(title: str, results: list[CellResult], targets: dict[str, str], la
 
 def options(result: CellResult) -> str:
     """A drafter's identity without its artifact: what the native one and a transferred one have in common."""
-    drafter = result.cell.drafter
-    return canonical_json({name: getattr(drafter, name) for name in DRAFTER_IDENTITY if name != "digest"})
+    return canonical_json(
+        {name: value for name, value in drafter_identity(result.cell.drafter).items() if name != "digest"}
+    )
 
 
 def source_names(sources: tuple[tuple[str, str], ...], lines: list[Line]) -> dict[tuple[str, str], str]:

@@ -1,7 +1,7 @@
 """Which of several cells is better beyond doubt: its interval excludes every rival.
 
-Cells compete when they share setting, task and budget. One that failed its check (broken claim, alarms) cannot win, and
-an oracle, which is no method, does not compete.
+Cells compete when they share setting, task and budget; lossy ones only with each other. One that failed its check
+(broken claim, alarms) cannot win, and an oracle, which is no method, does not compete.
 """
 
 from collections import defaultdict
@@ -12,6 +12,7 @@ from reports.frames import Frames
 from reports.labels import Labels
 from reports.marks import is_broken
 from sweeps.aggregate import CellResult
+from sweeps.claims import Claim
 
 
 def competes(result: CellResult) -> bool:
@@ -20,13 +21,19 @@ def competes(result: CellResult) -> bool:
     return is_method and not is_broken(result)
 
 
+def is_lossy(result: CellResult) -> bool:
+    """Whether a cell's output may be another than the target's."""
+    return result.claim == Claim.LOSSY
+
+
 def rivals(labels: Labels, results: Iterable[CellResult]) -> list[list[CellResult]]:
     """Cells that may be compared with each other."""
     groups = defaultdict(list)
     for result in results:
         cell = result.cell
         if competes(result):
-            key = (labels.setting[result.cell_id], labels.task[result.cell_id], cell.drafter.budget, cell.seed)
+            place = labels.setting[result.cell_id], labels.task[result.cell_id]
+            key = (*place, cell.drafter.budget, cell.seed, is_lossy(result))
             groups[key].append(result)
     return list(groups.values())
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from sweeps.agreement import Agreement, agreement_of
+from sweeps.agreement import Agreement, Outputs, agreement_of, draft_free_outputs
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
 from sweeps.draws import DrawStats, draw_stats
@@ -17,11 +17,19 @@ from sweeps.identity import Identity, compare
 from sweeps.laws import count_alarms
 from sweeps.merge import NO_ROWS, Alarm, CellRows
 from sweeps.order_study import StudyShares, order_studies
+from sweeps.pace import Pace, pace_of
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.rounds import RoundTime, round_time
 from sweeps.statistics import BOOTSTRAP_SEED, RESAMPLES, Estimate, mean, ratio_of_sums, wilson
 from sweeps.study import is_study, study_cell
-from sweeps.timings import Throughput, draft_free_throughput, throughput
+from sweeps.timings import (
+    NO_TIMING,
+    Throughput,
+    draft_free_seconds,
+    draft_free_throughput,
+    throughput,
+    variant_seconds,
+)
 from sweeps.todo import Job
 
 Count = Callable[[GenerationRecord], int]
@@ -36,7 +44,9 @@ class CellResult:
     `accepted_histogram[a]` counts rounds whose walk took a draft states. `claim_holds` is None where nothing is
     promised or nothing was compared. `study` is the observation study of the cell's order model, one commit ahead (None
     where there is none). `agreement` is with decoding without a cache (None where the cache is exact), and no check;
-    a `reference` cell is only there for that.
+    a `reference` cell is only there for that. `fidelity` is how far its outputs are from those of its draft-free cell,
+    `against_standard` how far from those of the standard rule without drafts, and `pace` its throughput over that of
+    the latter (None where they are the same cell, or nothing can be compared).
     """
 
     cell: Cell
@@ -71,6 +81,9 @@ class CellResult:
     finished_at: float | None
     study: StudyShares | None = None
     agreement: Agreement | None = None
+    fidelity: Outputs | None = None
+    against_standard: Outputs | None = None
+    pace: Pace | None = None
     reference: bool = False
     resamples: int = RESAMPLES
     bootstrap_seed: int = BOOTSTRAP_SEED
@@ -81,21 +94,27 @@ class CellResult:
         return len(self.alarms)
 
 
-def aggregate(job: Job, rows: CellRows, baseline: CellRows, uncached: CellRows = NO_ROWS) -> CellResult:
+def aggregate(
+    job: Job, rows: CellRows, baseline: CellRows, uncached: CellRows = NO_ROWS, standard: CellRows = NO_ROWS
+) -> CellResult:
     """Aggregate one cell. `baseline` holds the rows of `cell.baseline()` (the same ones for a baseline cell).
 
-    `uncached` holds those of `cell.uncached()`, which nothing but the agreement is made of.
+    `uncached` holds those of `cell.uncached()`, which nothing but the agreement is made of, `standard` those of the
+    draft-free cell by the standard rule: only what says so is against it, and `baseline` is the denominator.
 
     More may be stored than the job asks for (a sweep whose number of prompts was lowered): only what it asks counts.
     """
     rows = rows.within(job.prompts, job.timed_prompts)
     cell, claim = job.cell, claim_of(job.cell)
+    by_rule = cell.decode.commit == "standard"
+    is_unit = cell.is_baseline and not by_rule  # its timings are beside the standard rule: they make its pace alone
+    beside, timings = (standard, {}) if is_unit else (baseline, rows.timings)
     done = list(rows.generations.values())
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
     identity = compare(
         rows.generations, baseline.generations, dtype=cell.target.dtype, temperature=cell.decode.temperature
     )
-    alarms = (*rows.alarms, *count_alarms(cell, rows, baseline))
+    alarms = (*rows.alarms, *count_alarms(cell, rows, baseline, beside))
     wanted, timed = set(range(job.prompts)), set(range(job.timed_prompts))
     failed, untimed = wanted & rows.failed("decode"), timed & rows.failed("timing")
     scores = [row.correct for row in done if row.correct is not None]
@@ -126,19 +145,23 @@ def aggregate(job: Job, rows: CellRows, baseline: CellRows, uncached: CellRows =
         correct=wilson(sum(scores), len(scores)),
         draws=draw_stats(done),
         identity=identity,
-        throughput=throughput(rows.timings, baseline.generations),
-        round_time=round_time(rows.timings, rows.generations, baseline.generations),
+        throughput=throughput(timings, baseline.generations),
+        round_time=round_time(timings, rows.generations, baseline.generations),
         alarms=alarms,
         finished_at=rows.finished_at or None,
         agreement=agreement_of(cell, rows.generations, uncached.generations),
         reference=job.reference,
+        fidelity=None if cell.is_baseline else draft_free_outputs(cell, rows.generations, baseline.generations),
+        against_standard=None if by_rule else draft_free_outputs(cell, rows.generations, standard.generations),
+        pace=pace_of(cell, rows, baseline, standard),
     )
 
 
 def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[CellResult, ...]:
     """One result a job that decodes, in order; a job without any stored row has n = 0 and undefined numbers.
 
-    A draft-free cell that was only timed beside its variants takes its tokens a second from there.
+    A draft-free cell takes its tokens a second from the cells that were timed beside it, where there are any; one that
+    was timed beside the standard rule alone takes them from there.
     """
     jobs = tuple(jobs)
     rows = wanted_rows(jobs, rows)
@@ -146,15 +169,17 @@ def aggregate_all(jobs: Iterable[Job], rows: Mapping[str, CellRows]) -> tuple[Ce
     jobs = tuple(job for job in jobs if not is_study(job.cell))
     beside: dict[str, list[Mapping[int, TimingRecord]]] = defaultdict(list)
     for job in jobs:
-        if not job.cell.is_baseline:
-            beside[job.cell.baseline().cell_id].append(rows.get(job.cell_id, NO_ROWS).timings)
+        if (other := job.cell.timed_beside()) != job.cell:
+            beside[other.cell_id].append(rows.get(job.cell_id, NO_ROWS).timings)
     results = []
     for job in jobs:
         own, base_id = rows.get(job.cell_id, NO_ROWS), job.cell.baseline().cell_id
         uncached = rows.get(job.cell.uncached().cell_id, NO_ROWS)
-        result = aggregate(job, own, rows.get(base_id, NO_ROWS), uncached)
-        if job.cell.is_baseline and not own.timings:
-            result = replace(result, throughput=draft_free_throughput(beside[base_id], own.generations))
+        standard = rows.get(job.cell.baseline().timed_beside().cell_id, NO_ROWS)
+        result = aggregate(job, own, rows.get(base_id, NO_ROWS), uncached, standard)
+        if job.cell.is_baseline and result.throughput is NO_TIMING:
+            seconds = draft_free_seconds(beside[base_id]) or variant_seconds(own.timings)
+            result = replace(result, throughput=draft_free_throughput(seconds, own.generations))
         study = studies.get(study_cell(job.cell).cell_id) if job.cell.drafter.digest else None
         results.append(replace(result, study=study.at(1) if study else None))
     return tuple(results)

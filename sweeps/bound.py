@@ -8,6 +8,9 @@ from that.
 
 from math import ceil
 
+from sweeps.cell import Cell
+from sweeps.records import GenerationRecord
+
 
 def least_forwards(prompt_tokens: int, new_tokens: int, block_length: int, budget: int) -> int:
     """Forwards by the standard rule for `new_tokens` behind a prompt, which opens the first block (blocks are aligned
@@ -25,3 +28,11 @@ def least_forwards(prompt_tokens: int, new_tokens: int, block_length: int, budge
 def blocks(prompt_tokens: int, new_tokens: int, block_length: int) -> int:
     """Blocks that hold any of `new_tokens` behind a prompt: the fewest forwards by whatever commit rule."""
     return -(-(prompt_tokens + new_tokens) // block_length) - prompt_tokens // block_length if new_tokens else 0
+
+
+def fewest_forwards(cell: Cell, row: GenerationRecord) -> int:
+    """The fewest forwards in which any drafter of the cell's budget and options could have made a generation."""
+    prompt, tokens, length = row.prompt_tokens, row.tokens_generated, cell.decode.block_length
+    if cell.decode.commit == "standard":
+        return tokens if cell.is_baseline else least_forwards(prompt, tokens, length, cell.drafter.budget)
+    return blocks(prompt, tokens, length)

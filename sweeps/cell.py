@@ -82,6 +82,19 @@ class Cell:
         """Whether this cell is its own denominator."""
         return self.drafter.kind == "none"
 
+    @property
+    def draws_anew(self) -> bool:
+        """Whether every forward draws noise of its own, so that outputs differ by chance."""
+        return self.decode.temperature > 0 and self.decode.noise == "independent"
+
+    def timed_beside(self) -> "Cell":
+        """The cell that a timing of this one alternates with: its draft-free cell; for a draft-free cell that of the
+        standard rule, whose throughput is the unit of all commit rules.
+        """
+        if not self.is_baseline:
+            return self.baseline()
+        return replace(self, decode=replace(self.decode, commit="standard"))
+
     def uncached(self) -> "Cell":
         """The draft-free cell of the same target without a cache: what an approximate cache is measured against.
 
@@ -92,8 +105,7 @@ class Cell:
     @property
     def is_comparable_uncached(self) -> bool:
         """Whether outputs say how much an approximate cache changes. Independent noise changes them anyway."""
-        drawn_anew = self.decode.temperature > 0 and self.decode.noise == "independent"
-        return not (self.target.exact_cache or drawn_anew)
+        return not (self.target.exact_cache or self.draws_anew)
 
     @property
     def is_native(self) -> bool | None:

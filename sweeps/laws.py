@@ -16,12 +16,15 @@ from sweeps.merge import Alarm, CellRows
 from sweeps.records import GenerationRecord, TimingRecord
 
 
-def count_alarms(cell: Cell, rows: CellRows, baseline: CellRows) -> Iterator[Alarm]:
-    """Alarms of a cell's generations and timings. Sampling with independent noise may change outputs, not the laws."""
+def count_alarms(cell: Cell, rows: CellRows, baseline: CellRows, beside: CellRows) -> Iterator[Alarm]:
+    """Alarms of a cell's generations and timings. Sampling with independent noise may change outputs, not the laws.
+
+    `beside` are the rows of the cell that this one is timed beside (`Cell.timed_beside`).
+    """
     for index, row in rows.generations.items():
         yield from generation_alarms(cell, row, baseline.generations.get(index))
     for index, timing in rows.timings.items():
-        yield from timing_alarms(cell, timing, rows.generations.get(index), baseline.generations.get(index))
+        yield from timing_alarms(cell, timing, rows.generations.get(index), beside.generations.get(index))
 
 
 def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationRecord | None) -> Iterator[Alarm]:
@@ -65,15 +68,16 @@ def same_steps(row: GenerationRecord, draft_free: GenerationRecord, sets: bool) 
 
 
 def timing_alarms(
-    cell: Cell, timing: TimingRecord, row: GenerationRecord | None, draft_free: GenerationRecord | None
+    cell: Cell, timing: TimingRecord, row: GenerationRecord | None, other: GenerationRecord | None
 ) -> Iterator[Alarm]:
     """Alarms of one timed prompt against the decode passes of both sides."""
-    sides = (("variant", timing.nfe, row), ("draft-free", timing.baseline_nfe, draft_free))
+    against = "the other side" if cell.is_baseline else "draft-free"
+    sides = (("variant", timing.nfe, row), (against, timing.baseline_nfe, other))
     for side, nfe, record in sides:
         if record is not None and record.counters.nfe != nfe:
             message = f"prompt {timing.prompt_index}, {side}: {record.counters.nfe} forwards decoded, {nfe} timed"
             yield Alarm(kind="NFE differs between passes", message=message, prompt_id=timing.prompt_id)
-    same = row is not None and draft_free is not None and row.output_ids == draft_free.output_ids
+    same = row is not None and other is not None and row.output_ids == other.output_ids
     if same and not timing.identical and claim_of(cell).promises_identity:
         message = f"prompt {timing.prompt_index}: identical when decoded, not identical when timed"
         yield Alarm(kind="identity differs between passes", message=message, prompt_id=timing.prompt_id)

@@ -15,7 +15,7 @@ from sweeps.cell import canonical_json
 from sweeps.merge import NO_ROWS, CellRows
 from sweeps.records import Counters, GenerationRecord
 from sweeps.statistics import Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
-from sweeps.timings import TimedPrompt, resampled_medians, timed_prompt
+from sweeps.timings import medians, multiple, resampled_medians, timed_prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,9 @@ OPTIONS = (
     Option(field="verify_margin", off=0.0, what="verify margin"),
     Option(field="gamma", off=0.0, what="mass floor"),
     Option(field="hedge", off=0.0, what="token hedge"),
+    Option(field="cross_block", off=False, what="cross-block drafting"),
+    Option(field="refresh", off=False, what="draft refresh"),
+    Option(field="max_commit", off=False, what="max-commit"),
 )
 
 
@@ -161,23 +164,6 @@ def throughput_ratio(ours: CellRows, theirs: CellRows, baseline: Mapping[int, Ge
     return with_interval(float(above_1[0] / below_1[0]), n, *ratio_2B)
 
 
-def medians(prompts: list[TimedPrompt]) -> Floats:
-    """Median seconds of each prompt, variant and draft-free: `medians_21n`."""
-    return np.array(
-        [
-            [[np.median(prompt.seconds) for prompt in prompts]],
-            [[np.median(prompt.seconds_draft_free) for prompt in prompts]],
-        ]
-    )
-
-
 def quotient(one_2B: Floats, other_2B: Floats) -> tuple[Floats, Floats]:
     """One fraction over another, as numerator and denominator: what has no value is seen before it is divided."""
     return one_2B[0] * other_2B[1], one_2B[1] * other_2B[0]
-
-
-def multiple(prompts: list[TimedPrompt], weights_Bn: Floats, medians_2Bn: Floats) -> Floats:
-    """Throughput as a multiple of draft-free for each weighting of the prompts, as a fraction: `above_and_below_2B`."""
-    tokens_n2 = np.array([[prompt.tokens, prompt.tokens_draft_free] for prompt in prompts], dtype=np.float64)
-    tokens_B2, seconds_2B = weights_Bn @ tokens_n2, (weights_Bn[None] * medians_2Bn).sum(axis=2)
-    return np.stack([tokens_B2[:, 0] * seconds_2B[1], tokens_B2[:, 1] * seconds_2B[0]])

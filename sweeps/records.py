@@ -119,9 +119,10 @@ class GenerationRecord:
 class TimingRecord:
     """One prompt, timed: variant and draft-free alternate (ABBA) on one worker after a warm-up of every batch shape.
 
+    The other side of a draft-free cell is draft-free decoding by the standard rule (`Cell.timed_beside`).
     `variant_seconds[r]` and `baseline_seconds[r]` belong to repeat r. The three parts of a variant's time are sums over
-    its repeats, and so are the draft-free forwards' seconds (None in rows made before they were kept); prefill is
-    outside of all of them.
+    its repeats, and so are the draft-free forwards' seconds; prefill is outside of all of them. These seconds and the
+    other side's kept tokens are None in rows made before they were kept.
     """
 
     prompt_id: str
@@ -136,6 +137,7 @@ class TimingRecord:
     forward_seconds: float
     walk_seconds: float
     baseline_forward_seconds: float | None = None
+    baseline_tokens_kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +165,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, traced or studied (draft-free)."""
+    """A piece of one cell for one worker: prompts `[first, last)`, decoded, timed, traced or studied (draft-free).
+
+    `states`: its traces hold hidden states too, which a set model learns from.
+    """
 
     item_id: str
     cell_id: str
@@ -171,6 +176,7 @@ class WorkItem:
     first: int
     last: int
     repeats: int = 1
+    states: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

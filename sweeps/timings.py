@@ -96,15 +96,26 @@ def throughput(timings: Mapping[int, TimingRecord], baseline: Mapping[int, Gener
     )
 
 
-def draft_free_throughput(
-    beside: Iterable[Mapping[int, TimingRecord]], generations: Mapping[int, GenerationRecord]
-) -> Throughput:
-    """Throughput of draft-free decoding from the timings of its variants, which it was interleaved with (no ratio)."""
+def draft_free_seconds(beside: Iterable[Mapping[int, TimingRecord]]) -> dict[int, list[float]]:
+    """Seconds of draft-free decoding of each prompt, from the timings of the cells that were timed beside it."""
     seconds: dict[int, list[float]] = {}
     for timings in beside:
         for index, record in timings.items():
-            if index in generations and record.baseline_seconds:
+            if record.baseline_seconds:
                 seconds.setdefault(index, []).extend(record.baseline_seconds)
+    return seconds
+
+
+def variant_seconds(timings: Mapping[int, TimingRecord]) -> dict[int, list[float]]:
+    """Seconds of a cell's own decoding of each prompt."""
+    return {index: list(record.variant_seconds) for index, record in timings.items() if record.variant_seconds}
+
+
+def draft_free_throughput(
+    seconds: Mapping[int, Sequence[float]], generations: Mapping[int, GenerationRecord]
+) -> Throughput:
+    """Throughput of draft-free decoding from its seconds beside other cells (no ratio)."""
+    seconds = {index: own for index, own in seconds.items() if index in generations}
     if not seconds:
         return NO_TIMING
     rows = [seconds[index] for index in sorted(seconds)]
@@ -122,7 +133,9 @@ def timed_prompt(record: TimingRecord, baseline: Mapping[int, GenerationRecord])
     """Both sides of a timed prompt; None when the draft-free token count is unknown or a side was not timed."""
     if not record.variant_seconds or not record.baseline_seconds:
         return None
-    tokens = record.tokens_kept if record.identical else kept(baseline.get(record.prompt_index))
+    tokens = record.baseline_tokens_kept
+    if tokens is None:  # a row made before they were kept
+        tokens = record.tokens_kept if record.identical else kept(baseline.get(record.prompt_index))
     if tokens is None:
         return None
     return TimedPrompt(
@@ -175,6 +188,23 @@ def resampled_medians(prompts: Sequence[TimedPrompt]) -> Floats:
     return medians_2Bn
 
 
+def medians(prompts: Sequence[TimedPrompt]) -> Floats:
+    """Median seconds of each prompt, variant and draft-free: `medians_21n`."""
+    return np.array(
+        [
+            [[np.median(prompt.seconds) for prompt in prompts]],
+            [[np.median(prompt.seconds_draft_free) for prompt in prompts]],
+        ]
+    )
+
+
+def multiple(prompts: Sequence[TimedPrompt], weights_Bn: Floats, medians_2Bn: Floats) -> Floats:
+    """Throughput as a multiple of draft-free for each weighting of the prompts, as a fraction: `above_and_below_2B`."""
+    tokens_n2 = np.array([[prompt.tokens, prompt.tokens_draft_free] for prompt in prompts], dtype=np.float64)
+    tokens_B2, seconds_2B = weights_Bn @ tokens_n2, (weights_Bn[None] * medians_2Bn).sum(axis=2)
+    return np.stack([tokens_B2[:, 0] * seconds_2B[1], tokens_B2[:, 1] * seconds_2B[0]])
+
+
 def pooled_cv(rows: Sequence[Sequence[float]]) -> float | None:
     """Root mean square over prompts of the repeats' standard deviation over their mean; None without repeats."""
     squares = []
@@ -189,6 +219,17 @@ def pooled_cv(rows: Sequence[Sequence[float]]) -> float | None:
 def share(parts: Iterable[float], total: float) -> float | None:
     """A part of the variant's seconds; None when nothing was measured."""
     return math.fsum(parts) / total if total > 0 else None
+
+
+def doubts_of(prompts: Sequence[TimedPrompt]) -> tuple[str, ...]:
+    """Why timings of prompts should not be relied on."""
+    cv, cv_draft_free = (pooled_cv(rows) for rows in both_sides(prompts))
+    return doubts(len(prompts), min(len(prompt.seconds) for prompt in prompts), cv, cv_draft_free)
+
+
+def both_sides(prompts: Sequence[TimedPrompt]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """Seconds of each prompt's repeats, variant and draft-free."""
+    return [prompt.seconds for prompt in prompts], [prompt.seconds_draft_free for prompt in prompts]
 
 
 def doubts(prompts: int, repeats: int, cv: float | None, cv_draft_free: float | None) -> tuple[str, ...]:

@@ -65,19 +65,21 @@ class Plan:
 def jobs_of(
     cells: Iterable[Cell], measure: MeasureSpec, ordering: Collection[str] = (), references: Iterable[Cell] = ()
 ) -> tuple[Job, ...]:
-    """One job a cell. A baseline is timed beside its variants; for itself only where it has none.
+    """One job a cell. A draft-free cell is timed beside its variants, and for itself only where it has none, or where
+    the standard rule's draft-free cell is among `cells`, beside which that of another rule is timed.
 
     `ordering` are the drafter kinds that have an order model: each is studied once for each draft-free cell, in a job
     of its own behind the others (`study_cell`). `references` are uncached cells that nobody asked for by themselves:
     decoded last, since they cost most, and neither timed nor studied.
     """
     cells = tuple(cells)
-    beside = {cell.baseline().cell_id for cell in cells if not cell.is_baseline}
+    asked = {cell.cell_id for cell in cells}
+    beside = {cell.timed_beside().cell_id for cell in cells if cell.timed_beside() != cell}
     jobs = tuple(
         Job(
             cell=cell,
             prompts=measure.prompts,
-            timed_prompts=0 if cell.is_baseline and cell.cell_id in beside else measure.timed_prompts,
+            timed_prompts=measure.timed_prompts if is_timed(cell, asked, beside) else 0,
             repeats=measure.repeats,
         )
         for cell in cells
@@ -90,6 +92,12 @@ def jobs_of(
     by_id = {cell.cell_id: cell for cell in studied}  # of equal ones the first, in the order of the cells
     studies = (Job(cell=by_id[id], prompts=0, studied_prompts=measure.studied_prompts) for id in reversed(by_id))
     return *jobs, *studies, *uncached
+
+
+def is_timed(cell: Cell, asked: Collection[str], beside: Collection[str]) -> bool:
+    """Whether a cell has timings of its own; `beside` are the cells that others are timed beside."""
+    against = cell.timed_beside()
+    return not cell.is_baseline or cell.cell_id not in beside or (against != cell and against.cell_id in asked)
 
 
 def item_of(job: Job, kind: ItemKind, first: int, last: int) -> WorkItem:

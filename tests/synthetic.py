@@ -21,6 +21,7 @@ from sweeps.spec import DecodeSpec, DrafterSpec, GridSpec, Noise, SweepSpec, Tar
 from sweeps.store import RunDir
 from sweeps.study import LOOK_AHEADS, TOPS, StudyRecord, is_study
 from sweeps.todo import Job, Plan, item_of, jobs_of
+from tests.set_rows import changed, drafted_sets, in_steps
 
 WORDS = ("Tom ", "has ", "12", " apples", ".\n", "So ", "1", " + ", "30", " = ", "42", ". ", "The ", "answer ", "is ")
 HOSTILE = (
@@ -220,6 +221,8 @@ def generation(cell: Cell, index: int, faults: Faults = NO_FAULTS) -> Generation
     base = replace(base, drawn=drawn(cell, base))
     if cell.is_baseline:
         return base
+    if cell.decode.commit == "threshold":
+        return drafted_sets(base, cell, f"{cell.cell_id}/{index}")
     rng = random.Random(f"{cell.cell_id}/{index}")
     rounds, accepted, drafted = walk(rng, cell, base)
     counters = replace(
@@ -250,6 +253,9 @@ def drawn(cell: Cell, row: GenerationRecord) -> Drawn:
 
 def draft_free(cell: Cell, index: int) -> GenerationRecord:
     """The draft-free generation of a prompt; an approximate cache changes a token of every third one."""
+    if cell.decode.commit == "threshold":
+        key, plain = f"{cell.baseline().cell_id}/{index}", draft_free(cell.baseline().timed_beside(), index)
+        return in_steps(changed(plain, key, 0.1), key, cell.decode.tau, BLOCK)
     if not cell.target.exact_cache:
         return drifted(draft_free(cell.uncached(), index), f"{cell.target.cache}/{index}")
     rng = random.Random(f"{cell.baseline().cell_id}/{index}")
@@ -334,7 +340,7 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
     """Times in which a forward costs 10 ms plus 0.2 ms a draft state, a drafter call 1 ms."""
     rng = random.Random(f"time/{cell.cell_id}/{row.prompt_index}")
     spread = 0.4 if faults.noisy else 0.02
-    base = generation(cell.baseline(), row.prompt_index, faults)
+    base = generation(cell.timed_beside(), row.prompt_index, faults)
     seconds = sum(0.010 + 0.0002 * drafts for drafts in row.counters.drafted) + 0.001 * row.counters.nfe
     variant = tuple(seconds * (1 + rng.uniform(-spread, spread)) for _ in range(repeats))
     plain = tuple(0.010 * base.counters.nfe * (1 + rng.uniform(-spread, spread)) for _ in range(repeats))
@@ -351,6 +357,7 @@ def timing(cell: Cell, row: GenerationRecord, repeats: int, faults: Faults) -> T
         forward_seconds=0.85 * sum(variant),
         walk_seconds=0.05 * sum(variant),
         baseline_forward_seconds=0.9 * sum(plain),
+        baseline_tokens_kept=base.tokens_kept,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from sweeps.checks import check
 from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from workers.catalog import ARTIFACTS, DRAFTERS, FAMILIES, TASKS, resolve
-from workers.drafters.base import Drafter, Oracle
+from workers.drafters.base import Drafter, Oracle, TargetReader
 from workers.models.facts import find_order_model
 from workers.models.order_model import OrderModel, load_order_model
 from workers.room import check_room
@@ -22,6 +22,7 @@ from workers.targets.settings import settings_digest
 from workers.tasks.base import Task
 
 Entry = TypeVar("Entry")
+DrafterKey = tuple[DrafterSpec, int, CommitRule]
 
 
 def named(table: Mapping[str, Entry], name: str, where: str) -> Entry:
@@ -44,12 +45,13 @@ def check_artifact(kind: str, spec: DrafterSpec, commit: CommitRule) -> None:
 
 @dataclass(slots=True)
 class Loaded:
-    """What has been loaded on one device, by spec."""
+    """What has been loaded on one device, by spec. `bound` are the drafters that read the loaded target."""
 
     device: str
     target_key: tuple[str, ...] = ()
     target: Target | None = None
-    drafters: dict[tuple[DrafterSpec, int, CommitRule], Drafter | Oracle] = field(default_factory=dict)
+    drafters: dict[DrafterKey, Drafter | Oracle | TargetReader] = field(default_factory=dict)
+    bound: dict[DrafterKey, Drafter] = field(default_factory=dict)
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
     order_models: dict[tuple[str, str, int], OrderModel] = field(default_factory=dict)
 
@@ -63,6 +65,7 @@ class Loaded:
         if self.target is not None and key == self.target_key:
             return self.target
         self.target, self.target_key = None, ()  # before the next one is loaded: two may not fit
+        self.bound.clear()
         entry = named(FAMILIES, spec.family, f"target {spec.name}: family")
         if size is not None and entry.read:  # a loader of its own may know no config
             shape = config_of(resolve_folder(spec.path or spec.name, spec.revision or None)).shape
@@ -84,8 +87,9 @@ class Loaded:
     def get_drafter(self, spec: DrafterSpec, decode: DecodeSpec) -> Drafter | Oracle:
         """The drafter of `spec` for a decoding rule; an oracle still has to be told each prompt's future.
 
-        Raises ValueError when it does not draft for that commit rule, or when its checkpoint does not fit, or is not
-        the one of a digest that `spec` names.
+        One that reads the target is for the target which `get_target` gave last. Raises ValueError when it does not
+        draft for that commit rule, or when its checkpoint does not fit, or is not the one of a digest that `spec`
+        names.
         """
         key = spec, decode.block_length, decode.commit
         if key not in self.drafters:
@@ -96,7 +100,13 @@ class Loaded:
             if entry.artifact:
                 check_artifact(entry.artifact, spec, decode.commit)
             self.drafters[key] = resolve(entry.factory)(spec, block_length=decode.block_length, device=self.device)
-        return self.drafters[key]
+        drafter = self.drafters[key]
+        if not isinstance(drafter, TargetReader):
+            return drafter
+        if key not in self.bound:
+            assert self.target is not None, f"drafter {spec.name} reads a target: load that first"
+            self.bound[key] = drafter.reading(self.target)
+        return self.bound[key]
 
     def get_order_model(self, spec: DrafterSpec, block_length: int) -> OrderModel:
         """The order model of `spec.checkpoint`, by itself: a study asks it without drafting.

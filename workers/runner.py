@@ -134,7 +134,9 @@ def run_prompt(work: Work, index: int) -> None:
     prompt = work.prompts[index - item.first]
     ids, seed = work.target.encode(prompt.text), sample_seed(cell.seed, prompt.id)
     if item.kind in ("trace", "study"):
-        _, trace = record(work.target, cell, prompt_id=prompt.id, prompt_index=index, prompt_ids=ids)
+        _, trace = record(
+            work.target, cell, prompt_id=prompt.id, prompt_index=index, prompt_ids=ids, states=item.states
+        )
         if work.order_model is None:
             work.traces.append(encode_trace(trace))
         else:
@@ -160,6 +162,7 @@ def run_prompt(work: Work, index: int) -> None:
                 index,
                 ids,
                 spec=cell.decode,
+                beside=cell.timed_beside().decode,
                 seed=seed,
                 repeats=item.repeats,
                 verification=verification,

@@ -1,4 +1,5 @@
-"""Throughput: a drafter and draft-free decoding of the same prompt, in turn, on one worker.
+"""Throughput: two ways to decode the same prompt, in turn, on one worker: a drafter and draft-free decoding, or two
+commit rules without any drafter (`Cell.timed_beside`).
 
 Each side decodes the prompt once untimed, which meets every batch shape of the timed runs, as these repeat it exactly.
 Then the sides alternate A B B A, so that a machine that drifts slows both alike. Both count tokens the same way.
@@ -28,13 +29,18 @@ def time_prompt(
     seed: int,
     repeats: int,
     verification: Verification,
+    beside: DecodeSpec | None = None,
 ) -> TimingRecord:
-    """Time `repeats` decodes of each side. Raises RuntimeError when a repeat differs from the untimed run."""
+    """Time `repeats` decodes of each side: by `spec` with the drafter, by `beside` (None: by `spec` too) without any.
 
-    def run_of(side: Drafter) -> Generation:
-        return decode(target, side, ids, spec=spec, seed=seed, verification=verification)
+    Raises RuntimeError when a repeat differs from the untimed run.
+    """
 
-    sides: dict[str, Drafter] = {"variant": drafter, "baseline": NoDrafter()}
+    def run_of(side: tuple[Drafter, DecodeSpec]) -> Generation:
+        return decode(target, side[0], ids, spec=side[1], seed=seed, verification=verification)
+
+    sides: dict[str, tuple[Drafter, DecodeSpec]]
+    sides = {"variant": (drafter, spec), "baseline": (NoDrafter(), beside or spec)}
     first = {name: run_of(side) for name, side in sides.items()}
     runs: dict[str, list[Generation]] = {name: [] for name in sides}
     for repeat in range(repeats):
@@ -53,6 +59,7 @@ def time_prompt(
         tokens_kept=first["variant"].tokens_kept,
         nfe=first["variant"].counters.nfe,
         baseline_nfe=first["baseline"].counters.nfe,
+        baseline_tokens_kept=first["baseline"].tokens_kept,
         identical=first["variant"].output_ids == first["baseline"].output_ids,
         variant_seconds=tuple(run.seconds for run in variant),
         baseline_seconds=tuple(run.seconds for run in runs["baseline"]),

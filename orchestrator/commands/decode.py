@@ -4,14 +4,25 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from orchestrator.commands.shared import UserPath, console, default_of, once
+from sweeps.spec import Acceptance
 from workers.catalog import OPTIONS
 
-OWN: dict[str, type] = {"checkpoint": str, "budget": int, "gamma": float, "verify_margin": float, "cost": str}
+OWN: dict[str, Any] = {
+    "checkpoint": str,
+    "budget": int,
+    "gamma": float,
+    "verify_margin": float,
+    "cost": str,
+    "acceptance": click.Choice(get_args(Acceptance)),
+    "max_commit": bool,
+    "cross_block": bool,
+    "refresh": bool,
+}
 AXES = ("temperature", "noise", "confidence", "seed", "max_new_tokens", "block_length")
 
 
@@ -19,7 +30,8 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of drafters, each as `spot list drafters` explains it; what is not given is the drafter's default."""
     for name, kind in reversed(OWN.items()):
         text = f"{OPTIONS[name][0].upper()}{OPTIONS[name][1:]} (default {default_of(name)})."
-        command = click.option(f"--{name.replace('_', '-')}", type=kind, help=text)(command)
+        given: dict[str, Any] = {"is_flag": True, "default": None} if kind is bool else {"type": kind}
+        command = click.option(f"--{name.replace('_', '-')}", help=text, **given)(command)
     return command
 
 

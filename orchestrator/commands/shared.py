@@ -111,7 +111,7 @@ def default_of(option: str) -> str:
     value = getattr(DrafterSpec(name="plain", kind="ssd"), option)
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if value != "" else "none"
+    return f"{value:g}" if not isinstance(value, str) else value or "none"
 
 
 def json_line(value: Any, **more: Any) -> str:

@@ -13,6 +13,7 @@ SECTIONS = (
     "reports.sections.accepted:info",
     "reports.sections.oracles:info",
     "reports.sections.order_study:info",
+    "reports.sections.ladder:info",
     "reports.sections.transfer:info",
     "reports.sections.temperature:info",
     "reports.sections.beyond:info",

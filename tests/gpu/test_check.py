@@ -11,7 +11,8 @@ import torch
 
 from tests.gpu import check
 from tests.gpu.setting import Row
-from workers.catalog import DRAFTERS, DrafterEntry
+from workers.catalog import DRAFTERS
+from workers.entries import DrafterEntry
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "gpu" / "check.py"
@@ -33,7 +34,18 @@ ROWS = {
         *("target", "dtype", "states", "rows", "to_float64", "batched_to_alone", "near_tie", "problems"),
     },
     "identity": {
-        *("target", "dtype", "temperature", "drafter", "budget", "verify_margin", "n", "identical", "match_rate"),
+        *(
+            "target",
+            "dtype",
+            "temperature",
+            "rule",
+            "drafter",
+            "budget",
+            "verify_margin",
+            "n",
+            "identical",
+            "match_rate",
+        ),
         *("near_ties", "bugs", "mismatches", "nfe", "recomputes", "draft_free_nfe", "problems"),
     },
     "rates": {"copied_bytes", "copy", "bytes_s", "matrix_width", "matrix_dtype", "product", "operations_s"},

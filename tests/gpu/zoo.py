@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sweeps.identity import NEAR_TIE, compare
 from sweeps.records import GenerationRecord
-from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
+from sweeps.spec import CommitRule, DecodeSpec, DrafterSpec, TargetSpec, TaskSpec
 from tests.gpu.guarded import guarded
 from tests.gpu.parity import parity_rows
 from tests.gpu.setting import BLOCK, Row, Rows, Setting
@@ -76,24 +76,32 @@ def zoo_rows(setting: Setting) -> Rows:
 
 
 def identity_rows(setting: Setting, loaded: Loaded, name: str, dtype: str, temperature: float) -> Rows:
-    """Every drafter against draft-free decoding (which is repeated too), without and with a margin."""
+    """Every drafter against draft-free decoding (which is repeated too), without and with a margin.
+
+    By the standard rule; drafters of the threshold rule alone by that, with a draft-free decoding of its own.
+    """
     target = loaded.get_target(target_spec(name, dtype))
-    spec = DecodeSpec(
-        max_new_tokens=setting.new_tokens,
-        block_length=block_length(name),
-        temperature=temperature,
-        ignore_eos=True,
-    )
     prompts = prompts_of(setting, loaded, target)
-    case = Case(target=target, name=name, spec=spec, prompts=prompts, seed=setting.seed)
-    baseline = case.decoded(NoDrafter())
-    yield identity_row(case, "none", 0, 0.0, baseline, case.decoded(NoDrafter()))
-    for drafter_spec in drafter_specs(setting, name):
-        drafter = loaded.get_drafter(drafter_spec, spec)
-        assert not isinstance(drafter, Oracle)
-        for margin in (0.0, NEAR_TIE[dtype]):
-            variant = case.decoded(drafter, margin)
-            yield identity_row(case, drafter_spec.kind, drafter_spec.budget, margin, baseline, variant)
+    drafters_of: dict[CommitRule, list[DrafterSpec]] = {"standard": []}
+    for one in drafter_specs(setting, name):
+        drafters_of.setdefault(DRAFTERS[one.kind].commits[0], []).append(one)
+    for commit, drafters in drafters_of.items():
+        spec = DecodeSpec(
+            max_new_tokens=setting.new_tokens,
+            block_length=block_length(name),
+            temperature=temperature,
+            ignore_eos=True,
+            commit=commit,
+        )
+        case = Case(target=target, name=name, spec=spec, prompts=prompts, seed=setting.seed)
+        baseline = case.decoded(NoDrafter())
+        yield identity_row(case, "none", 0, 0.0, baseline, case.decoded(NoDrafter()))
+        for drafter_spec in drafters:
+            drafter = loaded.get_drafter(drafter_spec, spec)
+            assert not isinstance(drafter, Oracle)
+            for margin in (0.0, NEAR_TIE[dtype]):
+                variant = case.decoded(drafter, margin)
+                yield identity_row(case, drafter_spec.kind, drafter_spec.budget, margin, baseline, variant)
 
 
 def identity_row(
@@ -107,7 +115,7 @@ def identity_row(
     """How many prompts of `variant` are equal to draft-free ones, every one that is not, and what it cost."""
     dtype, temperature = case.target.traits.dtype, case.spec.temperature
     found = compare(variant, baseline, dtype=dtype, temperature=temperature)
-    where = f"{case.name} {dtype} T={temperature:g} {drafter} verify_margin={margin:g}"
+    where = f"{case.name} {dtype} T={temperature:g} {case.spec.rule} {drafter} verify_margin={margin:g}"
     problems = [f"{where}: {found.bugs} of {found.n_checked} outputs differ: BUG"] if found.bugs else []
     if found.n_identical < found.n_checked and (margin or drafter == "none"):
         problems.append(f"{where}: {found.n_identical} of {found.n_checked} outputs are equal to draft-free ones")
@@ -116,6 +124,7 @@ def identity_row(
         "target": case.name,
         "dtype": dtype,
         "temperature": temperature,
+        "rule": case.spec.rule,
         "drafter": drafter,
         "budget": budget,
         "verify_margin": margin,

@@ -1,7 +1,8 @@
 """The contract of a drafter: from the root and the stale distribution to a draft tree.
 
-A drafter never sees the target, its noise table or its future; it may only read what the last forward left behind. A
-wrong draft costs time, never output. An oracle is told the future first, and therefore is a bound and no method.
+A drafter never asks the target, nor sees its noise table or its future; it may only read what the last forward left
+behind. A wrong draft costs time, never output. A target reader is shown the target's weights once, before any prompt;
+an oracle is told the future first, and therefore is a bound and no method.
 """
 
 from typing import Protocol, runtime_checkable
@@ -10,6 +11,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
 from workers.replay.future import Future
+from workers.targets.base import Target
 
 
 class Drafter(Protocol):
@@ -37,3 +39,15 @@ class Oracle(Protocol):
 
     def knowing(self, future: Future) -> Drafter:
         """The drafter of one prompt, whose draft-free trajectory under the same rule and seed is `future`."""
+
+
+@runtime_checkable
+class TargetReader(Protocol):
+    """A drafter that needs something of the target's weights, as its embeddings, and what a forward leaves beside the
+    distribution (`Stale.hidden_LH`). So it drafts beside the target alone, never from what was recorded of one.
+    """
+
+    budget: int
+
+    def reading(self, target: Target) -> Drafter:
+        """The drafter for this target, which may be dropped with it. Raises ValueError when its model is not for it."""

@@ -8,7 +8,8 @@ from sweeps.tables import nearest
 from workers.catalog import ZOO
 from workers.models.plain import parsed
 
-KINDS = {"config.json": "an order model", "graph.json": "a draft graph"}  # by the file that tells them
+KINDS = {"order model": "an order model", "set model": "a set model", "draft graph": "a draft graph"}  # by noun
+FORMATS = {f"spot-{noun.replace(' ', '-')}": kind for noun, kind in KINDS.items()}  # by what their files say
 INSIDE = ("model", "graph")  # where the training commands write them
 
 
@@ -17,7 +18,7 @@ class AbsentError(ValueError):
 
 
 def find_artifact(checkpoint: str, *, noun: str, file: str) -> Path:
-    """The directory that `checkpoint` stands for; the zoo's names are those of directories that hold `file`.
+    """The directory that `checkpoint` stands for; the zoo's names are those of directories that hold a `noun`.
 
     Raises ValueError, which begins with `noun`, when it is neither a directory nor such a name, or a directory
     of something else that we know; AbsentError when it is a path at which there is nothing yet.
@@ -25,13 +26,13 @@ def find_artifact(checkpoint: str, *, noun: str, file: str) -> Path:
     zoo = ZOO / "drafters"
     if not checkpoint:
         raise ValueError(f"{noun}: checkpoint is '': allowed is a directory or a name of the zoo's drafters")
-    names = sorted(path.name for path in zoo.glob("*") if (path / file).is_file())
+    names = sorted(path.name for path in zoo.glob("*") if (path / file).is_file() and kind_of(path) == KINDS[noun])
     path = expanded(checkpoint, f"{noun}: checkpoint")
     if not path.is_dir() and checkpoint in names:
         path = zoo / checkpoint
     if not path.is_dir():
         raise not_there(f"{noun}: checkpoint", checkpoint, path, "a directory", names)
-    if hint := hint_of(path, file):
+    if hint := hint_of(path, noun, file):
         missing = "" if (path / file).is_file() else f"{file} is missing: "
         raise ValueError(f"{noun} {path}: {missing}{hint}")
     return path
@@ -51,9 +52,9 @@ def not_there(field: str, text: str, path: Path, wanted: str, names: Iterable[st
     return AbsentError(f"{field} {cut(text)!r} is not there")
 
 
-def hint_of(path: Path, file: str) -> str:
-    """What a directory is that should be the kind of `file`, or which one below it was meant ("": nothing is known)."""
-    wanted, kind = KINDS[file], kind_of(path)
+def hint_of(path: Path, noun: str, file: str) -> str:
+    """What a directory is that should be a `noun`, or which one below it was meant ("": nothing is known)."""
+    wanted, kind = KINDS[noun], kind_of(path)
     if kind or (path / file).is_file():
         return f"this is {kind}" if kind not in ("", wanted) else ""
     inside = {name: kind_of(path / name) for name in INSIDE}
@@ -66,11 +67,11 @@ def hint_of(path: Path, file: str) -> str:
 def kind_of(path: Path) -> str:
     """What a directory holds, in words; "" when that cannot be told."""
     if (path / "graph.json").is_file():
-        return KINDS["graph.json"]
+        return KINDS["draft graph"]
     try:
         config = parsed((path / "config.json").read_bytes())
     except (ValueError, OSError):
         return ""
-    if config.get("format") == "spot-order-model":
-        return KINDS["config.json"]
+    if str(config.get("format")) in FORMATS:
+        return FORMATS[str(config["format"])]
     return "a target's checkpoint" if "model_type" in config or "architectures" in config else ""

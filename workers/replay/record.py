@@ -17,17 +17,19 @@ from workers.decoding.seen import Seen
 from workers.decoding.state import Commit
 from workers.decoding.tally import Generation
 from workers.drafters.none import NoDrafter
-from workers.replay.trace import ROW_ARRAYS, SIZES, Trace, TraceHeader
+from workers.models.set_features import evened
+from workers.replay.trace import ROW_ARRAYS, SIZES, STATES, Trace, TraceHeader
 from workers.targets.base import Target
 
 
 @dataclass(slots=True)
 class Recorder:
-    """A watcher of `decode` that keeps the rows of every step."""
+    """A watcher of `decode` that keeps the rows of every step; with `states` also hidden states and noise."""
 
+    states: bool = False
     taken: list[tuple[Commit, ...]] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
-    states: list[tuple[int, ...]] = field(default_factory=list)
+    seen: list[tuple[int, ...]] = field(default_factory=list)
     rows: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
 
     def __call__(self, seen: Seen) -> None:
@@ -35,10 +37,16 @@ class Recorder:
         stale = seen.fresh()
         self.taken.append(seen.verdict.step)
         self.margins.append(seen.verdict.margin)
-        self.states.append(stale.state.tokens)
+        self.seen.append(stale.state.tokens)
         for name, source in ROW_ARRAYS.items():
             values_LX = getattr(stale, source)
             self.rows.setdefault(name, []).append(values_LX[list(stale.state.open)].numpy())
+        if self.states:
+            assert stale.hidden_LH is not None, "the decoder left no hidden states"
+            hidden_RH = evened(stale.hidden_LH[list(stale.state.open)]).cpu()
+            self.rows.setdefault("hidden", []).append(hidden_RH.numpy().astype(np.float16))
+            if stale.noise_LK is not None:
+                self.rows.setdefault("noise", []).append(stale.noise_LK[list(stale.state.open)].float().numpy())
 
     def trace(self, header: TraceHeader) -> Trace:
         """Everything seen so far as a trace."""
@@ -50,16 +58,20 @@ class Recorder:
         }
         if header.decode.commit == "threshold":
             arrays[SIZES] = np.array([len(step) for step in self.taken], dtype=np.int32)
-        arrays |= {name: narrow(np.concatenate(parts)) for name, parts in self.rows.items()}
+        for name, parts in self.rows.items():
+            arrays[name] = np.concatenate(parts) if name in STATES else narrow(np.concatenate(parts))
         trace = Trace.of(header, arrays)
-        assert [step.state.tokens for step in trace.steps] == self.states, "trace: its states are not the decoder's"
+        assert [step.state.tokens for step in trace.steps] == self.seen, "trace: its states are not the decoder's"
         return trace
 
 
 def record(
-    target: Target, cell: Cell, *, prompt_id: str, prompt_index: int, prompt_ids: Sequence[int]
+    target: Target, cell: Cell, *, prompt_id: str, prompt_index: int, prompt_ids: Sequence[int], states: bool = False
 ) -> tuple[Generation, Trace]:
-    """Decode one prompt of `cell` draft-free and keep its trajectory. Raises ValueError as `decode` does."""
+    """Decode one prompt of `cell` draft-free and keep its trajectory, with `states` also what a set model reads.
+
+    Raises ValueError as `decode` does.
+    """
     header = TraceHeader(
         cell_id=cell.baseline().cell_id,
         target=target.traits.name,
@@ -75,7 +87,7 @@ def record(
         seed=cell.seed,
         decode=cell.decode,
     )
-    recorder = Recorder()
+    recorder = Recorder(states=states)
     seed = sample_seed(cell.seed, prompt_id)
     generation = decode(target, NoDrafter(), header.prompt_ids, spec=cell.decode, seed=seed, watch=recorder)
     return generation, recorder.trace(header)

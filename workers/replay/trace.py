@@ -5,7 +5,7 @@ drafter without a target forward). Every step's `Stale` therefore comes back bit
 (their number too, under a commit rule that makes several) and its margin; per masked position of that step (a row): ids
 and log probabilities of the top K, log-odds, entropy, mass outside the top K, and the best two token scores (perturbed
 ones at T > 0) with their ids. Not kept, because they follow: probabilities and block states. Values that float32 holds
-exactly are kept as float32.
+exactly are kept as float32. A trace for a set model also holds the target's hidden states and shared noise.
 
 Shapes: S steps, R rows (masked positions, step by step, ascending), K candidates, L block width.
 """
@@ -40,6 +40,7 @@ ROW_ARRAYS = {  # name: the field of `Stale` its rows come from
     "drawn_ids": "drawn_ids_L2",
     "drawn_scores": "drawn_scores_L2",
 }
+STATES = {"hidden": "hidden_LH", "noise": "noise_LK"}  # where a trace is recorded with them
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,9 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
 class Trace:
     """A trajectory: `steps[s]` is the state that was forwarded at step s, `taken[s]` what the target filled next.
 
+    With `states` it was recorded for a set model: `hidden` are the target's last hidden states as the model reads them
+    (float16, scaled to a root mean square of 1), `noise` the shared noise of the top K tokens where there is any.
+
     `commits` are those of all steps, in order: one a step under the standard rule, so that `commits[s]` is step s's.
     `margins[s]` is the step's `Verdict.margin`. `arrays` holds the rows of all steps; those of step s
     are `rows[s] .. rows[s + 1]`.
@@ -80,6 +84,11 @@ class Trace:
     def __len__(self) -> int:
         return len(self.steps)
 
+    @property
+    def states(self) -> bool:
+        """Whether it holds hidden states."""
+        return "hidden" in self.arrays
+
     def stale(self, step: int) -> Stale:
         """What the forward of step `step` left behind, bit for bit."""
         state = self.steps[step].state
@@ -91,6 +100,11 @@ class Trace:
             full_LX[list(state.open)] = rows_RX
             return torch.from_numpy(full_LX)
 
+        extra = {
+            field: spread(name, np.float32 if name == "hidden" else np.float64)
+            for name, field in STATES.items()
+            if name in self.arrays
+        }
         probs_RK = torch.from_numpy(self.arrays["logprobs"][first:last].astype(np.float64)).exp()
         logprobs_LK = spread("logprobs", np.float64)
         return Stale(
@@ -107,13 +121,16 @@ class Trace:
             fill_order=self.steps[step].fill_order,
             start=self.steps[step].start,
             coupled=self.header.decode.noise == "coupled",
+            limit=self.header.decode.limit,
+            **extra,
         )
 
     @classmethod
     def of(cls, header: TraceHeader, arrays: dict[str, NDArray[Any]]) -> Self:
         """A trace from its stored parts. Raises ValueError when they do not fit one another."""
         allowed = {*STEP_ARRAYS, *ROW_ARRAYS, *((SIZES,) if header.decode.commit == "threshold" else ())}
-        if set(arrays) != allowed:
+        with_states = {*STATES} & {*arrays}
+        if set(arrays) - with_states != allowed:
             raise ValueError(f"trace: arrays are {sorted(arrays)}: allowed is {sorted(allowed)}")
         commits = tuple(
             Commit(*pair) for pair in zip(arrays["positions"].tolist(), arrays["tokens"].tolist(), strict=True)
@@ -124,7 +141,7 @@ class Trace:
         taken = tuple(commits[first:last] for first, last in zip([0, *ends], ends, strict=False))
         steps = steps_of(header.prompt_ids, taken, mask_id=header.mask_id, decode=header.decode)
         rows = tuple(np.cumsum([0, *(len(step.state.open) for step in steps)]).tolist())
-        for name in ROW_ARRAYS:
+        for name in (*ROW_ARRAYS, *sorted(with_states)):
             if len(arrays[name]) != rows[-1]:
                 raise ValueError(f"trace: {name} has {len(arrays[name])} rows: its commits ask for {rows[-1]}")
         margins = tuple(arrays["margins"].tolist())

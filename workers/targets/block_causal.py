@@ -1,9 +1,10 @@
 """Targets whose positions see their own and earlier blocks: an exact prefix cache (SDAR, LLaDA2).
 
-A forward over N copies of the active block reads the prefix once; a block that was just filled rides along in the same
-forward.
+A forward over N copies of the active block reads the prefix once; blocks that were filled since the last one ride along
+in the same forward.
 
-Shapes: N copies, L block width, H hidden, M prefix, T positions of one forward, B sequences, S positions of one.
+Shapes: N copies, C of them of the next block, P pending blocks, B blocks of one forward, L block width, H hidden, M
+prefix, T positions of one forward.
 """
 
 from collections.abc import Sequence
@@ -17,19 +18,20 @@ from workers.targets.loaded import LoadedTarget, check_block, check_width
 
 
 class BlockCausalSession:
-    """One sequence: the prefix cache, and at most one filled block whose keys and values are still to be computed."""
+    """One sequence: the prefix cache, and the filled blocks whose keys and values are still to be computed."""
 
     def __init__(self, body: Body, cache: PrefixCache, *, block_length: int) -> None:
         self._body = body
         self._cache = cache
         self._length = block_length
-        self._pending_L: Tensor | None = None
+        self._device = body.embed_tokens.weight.device
+        self._pending_PL = torch.empty((0, block_length), dtype=torch.int64, device=self._device)
         self._positions = cache.length
 
     @property
     def prefix_length(self) -> int:
-        """Number of committed positions, the pending filled block included."""
-        return self._cache.length + (0 if self._pending_L is None else self._length)
+        """Number of committed positions, the pending filled blocks included."""
+        return self._cache.length + self._pending_PL.numel()
 
     @property
     def positions(self) -> int:
@@ -37,38 +39,45 @@ class BlockCausalSession:
         return self._positions
 
     @torch.inference_mode()
-    def forward(self, blocks_NL: Tensor) -> Tensor:
+    def forward(self, blocks_NL: Tensor, behind_CL: Tensor | None = None) -> Tensor:
         """Hidden states `hidden_NLH` of N copies of the active block, each attending to the prefix and to itself
         only.
+
+        With `behind_CL` the last C copies are of the block behind, and attend to a filled active block of their own as
+        well; that is forwarded beside the other copies of the active block, and its hidden states are dropped.
         """
         check_width(blocks_NL, self._length)
-        copies, width = blocks_NL.shape
-        device = self._body.embed_tokens.weight.device
-        start, ids_T = self.prefix_length, blocks_NL.to(device).flatten()
-        positions_T = torch.arange(start, start + width, device=device).repeat(copies)
-        pending = 0
-        if self._pending_L is not None:
-            pending = width
-            ids_T = torch.cat((self._pending_L.to(device), ids_T))
-            positions_T = torch.cat((torch.arange(self._cache.length, start, device=device), positions_T))
-        hidden_TH: Tensor = self._body(
-            ids_T, positions_T, copies_attention(self._cache, pending=pending, copies=copies)
-        )
-        self._cache.length, self._pending_L = start, None
-        self._positions += len(ids_T)
-        hidden_NLH: Tensor = hidden_TH[pending:].view(copies, width, -1)
-        return hidden_NLH
+        blocks_NL, behind_CL = blocks_NL.to(self._device), self._checked(behind_CL, len(blocks_NL))
+        pending, copies, crossing = len(self._pending_PL), len(blocks_NL), len(behind_CL)
+        active_NL, next_CL = torch.cat((blocks_NL[: copies - crossing], behind_CL)), blocks_NL[copies - crossing :]
+        ids_BL = torch.cat((self._pending_PL, active_NL, next_CL))
+        start, length = self.prefix_length, self._length
+        starts = [*range(self._cache.length, start, length), *[start] * copies, *[start + length] * crossing]
+        positions_BL = torch.tensor(starts, device=self._device)[:, None] + torch.arange(length, device=self._device)
+        attend = copies_attention(self._cache, pending=pending * length, copies=copies, crossing=crossing)
+        hidden_TH: Tensor = self._body(ids_BL.flatten(), positions_BL.flatten(), attend)
+        self._cache.length, self._pending_PL = start, self._pending_PL[:0]
+        self._positions += ids_BL.numel()
+        hidden_NLH: Tensor = hidden_TH.view(*ids_BL.shape, -1)[pending:]
+        return torch.cat((hidden_NLH[: copies - crossing], hidden_NLH[copies:])) if crossing else hidden_NLH
+
+    def _checked(self, behind_CL: Tensor | None, copies: int) -> Tensor:
+        """The filled blocks in front of copies of the next one, none or at most as many as there are copies."""
+        if behind_CL is None:
+            return self._pending_PL[:0]
+        check_width(behind_CL, self._length)
+        if len(behind_CL) > copies:
+            raise ValueError(f"{len(behind_CL)} filled blocks in front of {copies} copies: allowed is one for each")
+        return behind_CL.to(self._device)
 
     def commit(self, block_L: Tensor) -> None:
         """Append a filled block to the prefix; its keys and values join the cache with the next `forward`."""
-        if self._pending_L is not None:
-            raise ValueError("a filled block is already waiting: forward between two commits")
         check_block(block_L, self._length)
-        if self._cache.length + self._length > self._cache.capacity:
+        if self.prefix_length + self._length > self._cache.capacity:
             raise ValueError(
-                f"the sequence is full: {self._cache.length} of {self._cache.capacity} positions are committed"
+                f"the sequence is full: {self.prefix_length} of {self._cache.capacity} positions are committed"
             )
-        self._pending_L = block_L.clone()
+        self._pending_PL = torch.cat((self._pending_PL, block_L[None].to(self._device)))
 
 
 class BlockCausalTarget(LoadedTarget):

@@ -2,11 +2,12 @@
 
 Keys and values (after RoPE) are kept for one sequence, preallocated. A verification forward has N copies of the active
 block: the queries of all copies are folded into one product with the prefix keys, each copy's own keys make a second
-part, and one softmax runs over both. So the prefix is read once and never copied N times. In a whole-sequence target
+part, and one softmax runs over both. So the prefix is read once and never copied N times. A copy of the block behind
+the active one has a filled active block of its own in front, whose keys count as its own. In a whole-sequence target
 what is kept may lie behind the block as well: keys carry their positions, so their order in the cache is no matter.
 
-Shapes: T = pending + N * L positions, h query heads, k key/value heads, g = h / k, d head width, M prefix, R = T * g
-folded queries.
+Shapes: T = pending + (N + C) * L positions, C of N copies crossing, B = 2 * L, h query heads, k key/value heads,
+g = h / k, d head width, M prefix, R folded queries (g for each position).
 """
 
 import torch
@@ -59,11 +60,13 @@ def refresh_attention(cache: PrefixCache, kept_M: Tensor) -> Attend:
     return attend
 
 
-def copies_attention(cache: PrefixCache, *, pending: int, copies: int) -> Attend:
-    """Attention of a filled block of `pending` positions (0: none) and of `copies` copies of the active block.
+def copies_attention(cache: PrefixCache, *, pending: int, copies: int, crossing: int = 0) -> Attend:
+    """Attention of filled blocks of `pending` positions together (0: none), of `copies` copies of the active block and
+    of `crossing` copies of the block behind it; the positions come in this order.
 
-    The filled block's keys and values are stored first, so that it sees the prefix and itself, and the copies see both
-    as prefix.
+    The filled blocks' keys and values are stored first, so that each sees the prefix, those before it and itself, and
+    the copies see them all as prefix. The last copies of the active block are the filled ones in front of the crossing
+    copies, in the same order: a crossing copy sees the prefix, the one in front of it and itself.
     """
     total = cache.length + pending
 
@@ -74,25 +77,56 @@ def copies_attention(cache: PrefixCache, *, pending: int, copies: int) -> Attend
         positions, heads, width = q_Thd.shape
         kv_heads = k_Tkd.shape[1]
         group = heads // kv_heads
-        folded = pending * group
-        wide = torch.promote_types(q_Thd.dtype, torch.float32)
+        block = (positions - pending) // (copies + crossing)
+        behind = pending + copies * block
         q_kRd = (
             (q_Thd * width**-0.5).view(positions, kv_heads, group, width).transpose(0, 1).reshape(kv_heads, -1, width)
         )
         prefix_scores_kRM = q_kRd @ prefix_k_kMd.transpose(1, 2)
-        q_kNrd = q_kRd[:, folded:].view(kv_heads, copies, -1, width)
-        own_k_kNdL = k_Tkd[pending:].view(copies, -1, kv_heads, width).permute(2, 0, 3, 1)
-        own_v_kNLd = v_Tkd[pending:].view(copies, -1, kv_heads, width).permute(2, 0, 1, 3)
-        own_scores_kRL = (q_kNrd @ own_k_kNdL).flatten(1, 2)
-        joint_kRj = torch.cat((prefix_scores_kRM[:, folded:], own_scores_kRL), dim=-1)
-        weights_kRj = joint_kRj.softmax(dim=-1, dtype=wide).to(q_Thd.dtype)
-        own_weights_kNrL = weights_kRj[:, :, total:].reshape(kv_heads, copies, -1, own_k_kNdL.shape[-1])
-        mixed_kRd = weights_kRj[:, :, :total] @ prefix_v_kMd + (own_weights_kNrL @ own_v_kNLd).flatten(1, 2)
-        if pending:
-            filled_weights_kRM = prefix_scores_kRM[:, :folded].softmax(dim=-1, dtype=wide).to(q_Thd.dtype)
-            mixed_kRd = torch.cat((filled_weights_kRM @ prefix_v_kMd, mixed_kRd), dim=1)
+
+        def mix(first: int, last: int, own_k_kNLd: Tensor, own_v_kNLd: Tensor) -> Tensor:
+            """Mixed values of the copies at positions `[first, last)`, over the prefix and keys of their own."""
+            rows = slice(first * group, last * group)
+            return mix_copies(q_kRd[:, rows], prefix_scores_kRM[:, rows], prefix_v_kMd, own_k_kNLd, own_v_kNLd)
+
+        parts = []
+        for first in range(0, pending, block):
+            rows, seen = slice(first * group, (first + block) * group), cache.length + first + block
+            parts.append(weights_of(prefix_scores_kRM[:, rows, :seen], q_Thd.dtype) @ prefix_v_kMd[:, :seen])
+        own_k_kNLd, own_v_kNLd = (by_copy(x_Tkd[pending:behind], copies) for x_Tkd in (k_Tkd, v_Tkd))
+        parts.append(mix(pending, behind, own_k_kNLd, own_v_kNLd))
+        if crossing:
+            both_k_kCBd, both_v_kCBd = (
+                torch.cat((own_kNLd[:, -crossing:], by_copy(x_Tkd[behind:], crossing)), dim=2)
+                for own_kNLd, x_Tkd in ((own_k_kNLd, k_Tkd), (own_v_kNLd, v_Tkd))
+            )
+            parts.append(mix(behind, positions, both_k_kCBd, both_v_kCBd))
+        mixed_kRd = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
         mixed_kTgd = mixed_kRd.view(kv_heads, positions, group, width)
         mixed_Thd: Tensor = mixed_kTgd.transpose(0, 1).reshape(positions, heads, width)
         return mixed_Thd
 
     return attend
+
+
+def by_copy(x_Tkd: Tensor, copies: int) -> Tensor:
+    """Keys or values of positions, copy by copy: `x_kNLd`."""
+    return x_Tkd.view(copies, -1, *x_Tkd.shape[1:]).permute(2, 0, 1, 3)
+
+
+def weights_of(scores_kRj: Tensor, dtype: torch.dtype) -> Tensor:
+    """Softmax of scores, made in float32 or wider, in `dtype`."""
+    return scores_kRj.softmax(dim=-1, dtype=torch.promote_types(dtype, torch.float32)).to(dtype)
+
+
+def mix_copies(
+    q_kRd: Tensor, prefix_scores_kRM: Tensor, prefix_v_kMd: Tensor, own_k_kNLd: Tensor, own_v_kNLd: Tensor
+) -> Tensor:
+    """Mixed values `mixed_kRd` of N copies' queries, over the prefix and each copy's own keys: one softmax for both."""
+    kv_heads, copies, _, width = own_k_kNLd.shape
+    seen = prefix_v_kMd.shape[1]
+    own_scores_kNrL = q_kRd.view(kv_heads, copies, -1, width) @ own_k_kNLd.transpose(2, 3)
+    joint_kRj = torch.cat((prefix_scores_kRM, own_scores_kNrL.flatten(1, 2)), dim=-1)
+    weights_kRj = weights_of(joint_kRj, q_kRd.dtype)
+    own_weights_kNrL = weights_kRj[:, :, seen:].reshape(own_scores_kNrL.shape)
+    return weights_kRj[:, :, :seen] @ prefix_v_kMd + (own_weights_kNrL @ own_v_kNLd).flatten(1, 2)

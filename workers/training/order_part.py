@@ -44,19 +44,8 @@ class Part:
         header, length = trace.header, trace.header.decode.block_length
         if header.decode.commit != "standard":
             raise ValueError(f"trace: commit rule is {header.decode.rule}: allowed for an order model is standard")
-        order_SL = np.empty((len(trace), length), dtype=np.int32)
         bounds = np.array(trace.rows, dtype=np.int64)
         rows_S = bounds[1:] - bounds[:-1]
-        starts = np.array([step.start for step in trace.steps])
-        for start in np.unique(starts):
-            steps = np.flatnonzero(starts == start)
-            first = trace.steps[steps[0]].state
-            order_L = np.where(np.array(first.tokens) == header.mask_id, BEYOND, COMMITTED)
-            order_L[[trace.commits[step].position for step in steps]] = np.arange(len(steps))
-            relative = order_L - np.arange(len(steps))[:, None]
-            order_SL[steps] = np.where((order_L == BEYOND) | (order_L == COMMITTED), order_L, relative)
-        if not np.array_equal(((order_SL >= 0) & (order_SL < BEYOND)).sum(-1), rows_S):
-            raise ValueError("trace: it ends within a block")
         return cls(
             path=path,
             sha256=sha256,
@@ -68,7 +57,7 @@ class Part:
             task=header.task,
             temperature=header.decode.temperature,
             rows_S=rows_S,
-            order_SL=order_SL,
+            order_SL=fill_order(trace),
             choices_S=np.maximum(rows_S - 2, 0),  # the known commit and the deepest prefix leave two open
             arrays={name: trace.arrays[name] for name in ("logprobs", "logodds", "entropy", "outside")},
         )
@@ -77,6 +66,28 @@ class Part:
     def key(self) -> Key:
         """The source it belongs to."""
         return self.role, self.target, self.target_digest, self.task, self.temperature
+
+
+def fill_order(trace: Trace) -> NDArray[np.int32]:
+    """`order_SL[s, i]`: the number of the step that filled position i, counted from step s (negative: before it);
+    COMMITTED for given tokens, BEYOND for positions that are never filled.
+
+    Raises ValueError for a trace that ends within a block.
+    """
+    order_SL = np.empty((len(trace), trace.header.decode.block_length), dtype=np.int32)
+    starts = np.array([step.start for step in trace.steps])
+    for start in np.unique(starts):
+        steps = np.flatnonzero(starts == start)
+        first = trace.steps[steps[0]].state
+        order_L = np.where(np.array(first.tokens) == trace.header.mask_id, BEYOND, COMMITTED)
+        for number, step in enumerate(steps):
+            order_L[[commit.position for commit in trace.taken[step]]] = number
+        relative = order_L - np.arange(len(steps))[:, None]
+        order_SL[steps] = np.where((order_L == BEYOND) | (order_L == COMMITTED), order_L, relative)
+    rows_S = np.diff(np.array(trace.rows, dtype=np.int64))
+    if not np.array_equal(((order_SL >= 0) & (order_SL < BEYOND)).sum(-1), rows_S):
+        raise ValueError("trace: it ends within a block")
+    return order_SL
 
 
 def read_parts(paths: Sequence[Path], role: Role) -> list[Part]:

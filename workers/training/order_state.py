@@ -1,4 +1,4 @@
-"""The state file of an order-model training run: what it takes to go on as if it had never stopped."""
+"""The state file of a training run of a drafter's model: what it takes to go on as if it had never stopped."""
 
 import hashlib
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from sweeps.store import atomic_write
-from workers.training.order_recipe import OrderRecipe
+from workers.training.order_step import Schedule
 
 AGAIN = "delete it to start again, or choose another --out"
 LONGEST = 200
@@ -19,7 +19,7 @@ def write_state(
     trainee: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     *,
-    recipe: OrderRecipe,
+    recipe: Schedule,
     data_digest: str,
     step: int,
     seconds: float,
@@ -41,7 +41,7 @@ def write_state(
 
 
 def read_state(
-    path: Path, trainee: torch.nn.Module, optimizer: torch.optim.Optimizer, *, recipe: OrderRecipe, data_digest: str
+    path: Path, trainee: torch.nn.Module, optimizer: torch.optim.Optimizer, *, recipe: Schedule, data_digest: str
 ) -> tuple[int, float]:
     """Load a state file into trainee and optimizer; returns steps done and seconds spent (0 and 0.0 without a file).
 

@@ -1,6 +1,7 @@
 """One step of training the order model: the trainee, its optimizer, the learning rate and the update."""
 
 import math
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -12,6 +13,28 @@ from workers.training.order_part import Ints
 from workers.training.order_recipe import OrderRecipe
 
 CHUNKS = 4  # a batch is cut into pieces of like width, each padded to its own widest block
+
+
+class Schedule(Protocol):
+    """What a recipe says of the optimizer and its learning rate; a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def steps(self) -> int:
+        """Training steps."""
+
+    @property
+    def rate(self) -> float:
+        """The highest learning rate."""
+
+    @property
+    def rise(self) -> int:
+        """Steps in which it rises."""
+
+    @property
+    def weight_decay(self) -> float:
+        """Of matrices."""
 
 
 class Trainee(torch.nn.Module):
@@ -26,7 +49,7 @@ class Trainee(torch.nn.Module):
         self.confidence = torch.nn.Linear(order.config.width, 1)
 
 
-def make_optimizer(trainee: Trainee, recipe: OrderRecipe) -> torch.optim.AdamW:
+def make_optimizer(trainee: torch.nn.Module, recipe: Schedule) -> torch.optim.AdamW:
     """AdamW; only matrices decay."""
     matrices = [parameter for parameter in trainee.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in trainee.parameters() if parameter.ndim <= 1]
@@ -34,7 +57,7 @@ def make_optimizer(trainee: Trainee, recipe: OrderRecipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98))
 
 
-def rate_at(recipe: OrderRecipe, step: int) -> float:
+def rate_at(recipe: Schedule, step: int) -> float:
     """Learning rate of a step: a linear rise, then a cosine to zero at the last step."""
     if step < recipe.rise:
         return recipe.rate * (step + 1) / recipe.rise

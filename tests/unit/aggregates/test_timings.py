@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sweeps.records import TimingRecord
-from sweeps.timings import NO_TIMING, draft_free_throughput, pooled_cv, throughput
+from sweeps.timings import NO_TIMING, draft_free_seconds, draft_free_throughput, pooled_cv, throughput
 from tests.synthetic import draft_free, grid
 
 CELL = grid()[0]
@@ -89,7 +89,7 @@ def test_noise_of_repeats_widens_the_interval():
 def test_draft_free_rate_pools_what_was_measured_beside_the_variants():
     plain = {i: draft_free(CELL, i) for i in range(2)}
     beside = [{0: record(0, (1.0,), (2.0,)), 1: record(1, (1.0,), (4.0,))}, {0: record(0, (1.0,), (3.0,))}]
-    result = draft_free_throughput(beside, plain)
+    result = draft_free_throughput(draft_free_seconds(beside), plain)
     tokens = plain[0].tokens_kept + plain[1].tokens_kept
     assert result.tokens_per_s.value == pytest.approx(tokens / (2.5 + 4.0))
     assert result.ratio.value is None

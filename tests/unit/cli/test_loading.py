@@ -156,7 +156,8 @@ def test_an_order_model_of_another_target_is_noted_where_its_card_says_so(spot: 
 def test_weights_of_another_shape_are_refused_before_any_work(spot: Spot, sweep: Path, models: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    from workers.models.facts import digest_of, read_config
+    from workers.models.facts import read_config
+    from workers.models.stored import digest_of
 
     folder = Path(shutil.copytree(models / "order", sweep.parent / "odd"))
     tensors = load_file(folder / "model.safetensors")

@@ -64,6 +64,116 @@ def test_decode_shows_the_rule_and_refuses_what_cannot_be(spot: Spot, tmp_path: 
         assert message in ended.err
 
 
+def test_a_plan_tells_cells_apart_by_how_drafts_are_verified(
+    spot: Spot, sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one drafter that differ in nothing but the acceptance rule are not the same row four times."""
+    monkeypatch.setenv("COLUMNS", "200")
+    axes = ["grid.commit=threshold", "grid.acceptance=[exact,subset,product]", "grid.budget=4"]
+    plan = [
+        "plan",
+        sweep,
+        *axes,
+        "grid.drafter=[none,freedave,most]",
+        "drafters={most: {kind: freedave, max_commit: true}}",
+    ]
+    cells = json.loads(spot(*plan, "--json").out)["cells"]
+    expected = [
+        ("none", "exact", False, "lossless"),
+        ("freedave", "exact", False, "lossless"),
+        ("freedave", "subset", False, "lossy"),
+        ("freedave", "product", False, "lossy"),
+        ("most", "subset", True, "lossy"),
+        ("most", "product", True, "lossy"),
+    ]
+    assert [(cell["drafter"], cell["acceptance"], cell["max_commit"], cell["claim"]) for cell in cells] == expected
+    assert not any(cell["cross_block"] or cell["refresh"] for cell in cells)
+    rows = [line.split("│") for line in spot(*plan).out.replace("┃", "│").splitlines() if line.count("│") > 4]
+    (column,) = [at for at, name in enumerate(rows[0]) if name.strip() == "verified by"]
+    shown = [row[column].strip() for row in rows[1:]]
+    assert shown == ["-", "exact", "subset", "product", "subset, max-commit", "product, max-commit"]
+    assert "verified by" not in spot("plan", sweep).out
+
+
+def test_steps_of_another_rule_than_exact_are_shown_as_lossy(spot: Spot) -> None:
+    command = [
+        "decode",
+        "--target",
+        "tiny-sdar",
+        "--drafter",
+        "freedave",
+        "--tau",
+        0.9,
+        "--max-new-tokens",
+        40,
+        "the word",
+    ]
+    lossy = spot(*command, "--acceptance", "product", "--max-commit")
+    assert lossy.code == 0, lossy.err
+    assert "LOSSY: steps were accepted by the rule product, of all paths the one with the most commits" in lossy.out
+    assert "claim: lossy" in lossy.out
+    plain = spot(*command).out
+    assert "LOSSY" not in plain
+    assert "claim: lossless" in plain
+    (row,) = lines(spot(*command, "--acceptance", "subset", "--json").out)
+    assert (row["acceptance"], row["max_commit"], row["claim"]) == ("subset", False, "lossy")
+    assert (row["cross_block"], row["refresh"]) == (False, False)
+
+
+BAD = [
+    (["--drafter", "freedave", "--acceptance", "product"], "accepts steps of threshold decoding", "(--tau 0.9 "),
+    (
+        ["--drafter", "freedave", "--tau", 0.9, "--acceptance", "produkt"],
+        "'produkt' is not one of 'exact', 'subset'",
+        "",
+    ),
+    (
+        ["--drafter", "freedave", "--tau", 0.9, "--cross-block"],
+        "drafters.freedave.cross_block: freedave does not use it",
+        "",
+    ),
+    (
+        ["--drafter", "freedave", "--tau", 0.9, "--acceptance", "cut", "--verify-margin", 0.1],
+        "acceptance is 'cut': allowed is exact with a verify_margin",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "message", "way_out"), BAD)
+def test_options_that_cannot_go_together_are_one_line(
+    spot: Spot, options: list[str], message: str, way_out: str
+) -> None:
+    ended = spot("decode", "--target", "tiny-sdar", "--max-new-tokens", 8, "word", *options)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert message in ended.err
+    assert way_out in ended.err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "grid.acceptance=produkt",
+            "grid.acceptance is 'produkt': allowed is exact | subset | cut | product; did you mean product?",
+        ),
+        ("grid.acceptence=product", "unknown key grid.acceptence: allowed are"),
+        ("drafters.freedave.max_comit=true", "drafters.freedave.max_comit"),
+        (
+            "drafters.freedave.acceptance=1",
+            "drafters.freedave.acceptance is 1: allowed is exact | subset | cut | product",
+        ),
+        ("drafters.freedave.max_commit=2", "drafters.freedave.max_commit is 2: allowed is true or false"),
+    ],
+)
+def test_misspelt_options_of_a_sweep_name_the_field_and_the_nearest(
+    spot: Spot, sweep: Path, override: str, message: str
+) -> None:
+    ended = spot("plan", sweep, "grid.drafter=[none,freedave]", "grid.commit=threshold", override)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert message in ended.err
+
+
 def test_a_graph_for_the_threshold_rule_is_calibrated_planned_and_run(
     spot: Spot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,8 @@ from reports.sections import approximate
 from sweeps.results import load_results
 from sweeps.store import RunDir
 from tests.tiny_checkpoints import write_checkpoint
-from workers.catalog import FAMILIES, TARGETS, FamilyEntry, TargetEntry
+from workers.catalog import FAMILIES, TARGETS
+from workers.entries import FamilyEntry, TargetEntry
 
 Spot = Callable[..., Any]
 

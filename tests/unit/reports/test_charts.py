@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reports.charts import STROKES, merged, picture, svg
+from reports.chart_style import STROKES
+from reports.charts import merged, picture, svg
 from reports.model import Chart, Point
 from reports.render import numbers
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.charts import NEUTRAL, svg
+from reports.chart_style import NEUTRAL
+from reports.charts import svg
 from reports.noise_modes import forwards_a_token, forwards_ratio
 from reports.sections.temperature import info
 from sweeps.merge import merge_all

@@ -13,6 +13,7 @@ from workers import catalog
 from workers.decoding.loop import decode
 from workers.decoding.noise import sample_seed
 from workers.drafters.none import NoDrafter
+from workers.entries import FamilyEntry, TaskEntry
 from workers.models.facts import OrderConfig
 from workers.models.order_model import OrderModel, save_order_model
 from workers.replay.trace import decode_trace
@@ -41,8 +42,8 @@ loads: list[TargetSpec] = []
 def toys_in_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     loads.clear()
     real = catalog.resolve
-    monkeypatch.setitem(catalog.FAMILIES, "toy", catalog.FamilyEntry(loader="toy:load", exact_cache=True))
-    monkeypatch.setitem(catalog.TASKS, "toy", catalog.TaskEntry(factory="toy:task", digest="", summary=""))
+    monkeypatch.setitem(catalog.FAMILIES, "toy", FamilyEntry(loader="toy:load", exact_cache=True))
+    monkeypatch.setitem(catalog.TASKS, "toy", TaskEntry(factory="toy:task", digest="", summary=""))
     made = {"toy:load": load_toy, "toy:task": lambda spec: ToyTask()}
     monkeypatch.setattr("workers.loading.resolve", lambda reference: made.get(reference) or real(reference))
 

@@ -292,11 +292,13 @@ def test_a_session_checks_its_blocks(tmp_path: Path) -> None:
         session.forward(torch.full((1, 3), MASK))
     with pytest.raises(ValueError, match=r"shape \(5,\)"):
         session.commit(torch.full((5,), 9))
-    session.commit(torch.full((4,), 9))
-    with pytest.raises(ValueError, match="between two commits"):
+    with pytest.raises(ValueError, match="width 3"):
+        session.forward(torch.full((1, 4), MASK), torch.full((1, 3), 9))
+    with pytest.raises(ValueError, match="2 filled blocks in front of 1 copies"):
+        session.forward(torch.full((1, 4), MASK), torch.full((2, 4), 9))
+    for forwarded in (False, True):
         session.commit(torch.full((4,), 9))
-    session.forward(torch.full((1, 4), MASK))
-    session.commit(torch.full((4,), 9))
-    session.forward(torch.full((1, 4), MASK))
+        if forwarded:
+            session.forward(torch.full((1, 4), MASK))
     with pytest.raises(ValueError, match="full: 8 of 8"):
         session.commit(torch.full((4,), 9))

@@ -1,0 +1,160 @@
+"""What a ladder found, in sentences: how far its top is above threshold decoding, which steps help, what lossy costs.
+
+A step helps where its 95 % interval lies above 1; one that does not is said not to help here. Broken and incomplete
+rungs are named and enter nothing.
+"""
+
+from collections.abc import Iterator
+
+from reports.frames import Frames
+from reports.ladder_groups import LadderGroup, is_sound, pooled_forwards, pooled_outputs
+from reports.ladder_tables import pace_of
+from reports.model import Level, Lines
+from reports.phrases import evidence, fewer
+from reports.text import TIMES, count, interval, number, percent
+from sweeps.claims import Claim
+from sweeps.ladder import Rung
+from sweeps.means import arithmetic, geometric
+from sweeps.statistics import Estimate
+
+Line = tuple[Level, str]
+PAPER = "the paper has product within 4 points of exact on each task"
+
+
+def findings(group: LadderGroup, frames: Frames) -> Lines:
+    """The sentences of one group."""
+    return Lines(
+        lines=(
+            *unsound(group),
+            *tops(group),
+            *lossy(group, frames),
+            *steps(group, frames),
+        )
+    )
+
+
+def unsound(group: LadderGroup) -> Iterator[Line]:
+    """The rungs that failed somewhere."""
+    for key in group.keys:
+        if tasks := group.unsound(key):
+            text = f"{group.names[key]}: missing, incomplete or failed on {', '.join(tasks)}; it enters no mean"
+            yield "warning", f"{text} and no sentence."
+
+
+def tops(group: LadderGroup) -> Iterator[Line]:
+    """The highest rung that keeps the output, and the highest that may change it: forwards, floor and throughput."""
+    sound = [key for key in group.keys if not group.unsound(key) and not group.rungs(key)[0].result.cell.is_baseline]
+    threshold = group.keys[1]
+    for keeps in (True, False):
+        keys = [key for key in sound if (group.rungs(key)[0].result.claim != Claim.LOSSY) is keeps]
+        if not keys:
+            continue
+        top = max(keys, key=lambda key: group.mean(key, reduction, arithmetic).value or 0.0)
+        rungs, ratio = group.rungs(top), group.mean(top, reduction, arithmetic)
+        if ratio.value is None:
+            continue
+        nfe, least = (group.mean(top, read, arithmetic).value for read in (forwards, lambda rung: rung.least))
+        text = (
+            f"{rungs[0].result.claim}: up to the rung {group.names[top]}, decoding needs "
+            f"{fewer(ratio, 'threshold decoding')}{over(group)}. It takes {number(nfe, 1)} forwards a prompt; "
+            f"the fewest possible are {number(least, 1)}."
+        )
+        yield "note", f"{text[0].upper()}{text[1:]}{paces(group, threshold, top)}"
+
+
+def over(group: LadderGroup) -> str:
+    """What a mean is over."""
+    n = len(group.ladders)
+    return f", in the arithmetic mean of {count(n, 'task')}" if n > 1 else ""
+
+
+def paces(group: LadderGroup, threshold: str, top: str) -> str:
+    """Throughput over standard decoding, of threshold decoding and of a rung, where no timing is in doubt."""
+    both = [(key, group.mean(key, pace_of, arithmetic)) for key in (threshold, top)]
+    rungs = [rung for key, _ in both for rung in group.rungs(key)]
+    if any(estimate.value is None for _, estimate in both):
+        return ""
+    if any(rung.result.pace and rung.result.pace.doubts for rung in rungs):
+        return " A timing failed a gate: nothing is said of throughput."
+    free, own = (f"{number(one.value)} {TIMES} ({evidence(one)})" for _, one in both)
+    return f" Throughput over standard decoding: threshold {free}, this rung {own}."
+
+
+def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
+    """Each drafted rung against the one before it: forwards of all prompts together, throughput as a mean of tasks."""
+    for before, key in zip(group.keys[1:], group.keys[2:], strict=False):
+        if group.unsound(before) or group.unsound(key) or not follows(group, before, key):
+            continue
+        pairs = [(one.result, two.result) for one, two in zip(group.rungs(before), group.rungs(key), strict=True)]
+        ratio = pooled_forwards(frames, pairs)
+        if ratio.value is not None:
+            level, text = verdict(ratio)
+            yield level, f"{group.names[key]}: {text}.{pace_step(group, key)}"
+
+
+def follows(group: LadderGroup, before: str, key: str) -> bool:
+    """Whether a rung stands next to another in every task."""
+    orders = [[own.result.cell.drafter.name for own in ladder.rungs[1:]] for _, ladder in group.ladders]
+    names = [group.rungs(one)[0].result.cell.drafter.name for one in (before, key)]
+    return all(names == order[place : place + 2] for order in orders for place in [order.index(names[0])])
+
+
+def verdict(ratio: Estimate) -> Line:
+    """Whether a step saves forwards."""
+    numbers = f"ratio {number(ratio.value, 3)}, {evidence(ratio)}"
+    if ratio.above():
+        return "good", f"helps, {fewer(ratio, 'the rung before')}"
+    if ratio.below():
+        return "warning", f"does not help here, it needs more forwards than the rung before ({numbers})"
+    if not ratio.has_interval and ratio.value == 1.0:
+        return "note", f"does not help here, no forward is saved ({numbers})"
+    if not ratio.has_interval:
+        return "note", f"too few prompts to say whether it helps ({numbers})"
+    return "note", f"does not help here beyond its interval, which includes no change ({numbers})"
+
+
+def pace_step(group: LadderGroup, key: str) -> str:
+    """What a step does to throughput."""
+    rungs, ratio = group.rungs(key), group.mean(key, lambda rung: rung.throughput, geometric)
+    if ratio.value is None or any(rung.result.pace and rung.result.pace.doubts for rung in rungs):
+        return ""
+    said = "higher" if ratio.above() else "lower" if ratio.below() else "no change that these prompts can show"
+    return f" Throughput: {said} ({number(ratio.value)} {TIMES} the rung before, {evidence(ratio)})."
+
+
+def lossy(group: LadderGroup, frames: Frames) -> Iterator[Line]:
+    """What rungs that may change the output do to it, against the rung that keeps it and differs in nothing else."""
+    for key in group.keys:
+        rungs = group.rungs(key)
+        pairs = [(rung.exact, rung.result) for rung in rungs if rung.exact is not None and is_sound(rung.exact)]
+        if rungs[0].result.claim != Claim.LOSSY or group.unsound(key) or len(pairs) < len(rungs):
+            continue
+        outputs = pooled_outputs(frames, [(own, exact.cell_id) for exact, own in pairs])
+        ratio = pooled_forwards(frames, pairs)
+        text = f"{group.names[key]} (lossy) against the same with the exact rule: {fewer(ratio, 'exact')}"
+        if not rungs[0].result.cell.draws_anew:
+            same = f"identical outputs {outputs.n_identical} of {outputs.n}"
+            text += f"; {same}, edit distance {percent(outputs.edit_distance.value)} of the longer output"
+        told = [f"all together {correctness(outputs.correct_difference)}"] if len(pairs) > 1 else []
+        for (task, _), (exact, own) in zip(group.ladders, pairs, strict=True):
+            alone = pooled_outputs(frames, [(own, exact.cell_id)])
+            told.append(f"{task} {correctness(alone.correct_difference)}")
+        rule = rungs[0].result.cell.drafter.acceptance
+        yield "note", f"{text}. Right answers, {rule} less exact: {'; '.join(told)} ({PAPER})."
+
+
+def correctness(difference: Estimate) -> str:
+    """A paired difference of right answers in words."""
+    if difference.value is None:
+        return "not scored"
+    return f"{100 * difference.value:+z.1f} points ({interval(difference, 1, 100)}; {count(difference.n, 'prompt')})"
+
+
+def reduction(rung: Rung) -> Estimate:
+    """Threshold decoding's forwards over a rung's."""
+    return rung.result.nfe_reduction
+
+
+def forwards(rung: Rung) -> Estimate:
+    """Forwards a prompt."""
+    return rung.result.nfe

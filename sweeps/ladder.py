@@ -1,0 +1,157 @@
+"""The ladder of a commit rule: standard decoding, threshold decoding, then named drafters, each one option further.
+
+A rung is a cell. All rungs of a ladder share target, task, temperature, tau, budget, seed and the drafter's kind and
+artifact, and stand in the order of the plan. Each is held against the rung before it on the same prompts; forwards and
+outputs also against threshold decoding, throughput also against the standard rule (`sweeps.pace`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sweeps.aggregate import CellResult
+from sweeps.bound import fewest_forwards
+from sweeps.cell import NO_DRAFTER, VERIFICATION_IDENTITY, canonical_json
+from sweeps.merge import NO_ROWS, CellRows
+from sweeps.pairs import throughput_ratio
+from sweeps.spec import DrafterSpec
+from sweeps.statistics import Estimate, mean, ratio_of_sums, undefined
+
+STANDARD, THRESHOLD = "standard decoding", "threshold decoding"
+DRAFTS = {"spot-sets": "set drafter and tree"}
+OPTIONS = ("gamma", *VERIFICATION_IDENTITY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One cell of a ladder. `name` says what it adds to the rung before it.
+
+    `forwards`: forwards of the rung before over its own, `throughput`: its throughput over that of the rung before,
+    both paired by prompt: above 1 the step helps (undefined on the first rung). `least`: the fewest forwards that its
+    outputs could have been made in, mean over prompts. `exact`: the rung that differs in the acceptance rule alone and
+    keeps the output (None where there is none, or it is that itself).
+    """
+
+    name: str
+    result: CellResult
+    forwards: Estimate
+    throughput: Estimate
+    least: Estimate
+    exact: CellResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """Rungs from the lowest: the standard rule, the threshold rule, drafters of one kind."""
+
+    rungs: tuple[Rung, ...]
+
+    @property
+    def threshold(self) -> CellResult:
+        """Threshold decoding without drafts."""
+        return self.rungs[1].result
+
+    @property
+    def top(self) -> CellResult:
+        """The highest rung."""
+        return self.rungs[-1].result
+
+
+def ladders(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Ladder]:
+    """Every ladder of a run, in its order; none without both rules' draft-free cells in the plan.
+
+    A drafter that an axis multiplies (two cells of one name at one place) is no rung, but a study of that axis.
+    """
+    results = tuple(results)
+    free = {result.cell_id: result for result in results if result.cell.is_baseline}
+    places: dict[str, list[CellResult]] = defaultdict(list)
+    for result in results:
+        if not result.cell.is_baseline and result.cell.decode.commit == "threshold":
+            places[place_of(result)].append(result)
+    for own in places.values():
+        named = Counter(result.cell.drafter.name for result in own)
+        own = [result for result in own if named[result.cell.drafter.name] == 1]
+        threshold = free.get(own[0].cell.baseline().cell_id) if own else None
+        standard = free.get(threshold.cell.timed_beside().cell_id) if threshold else None
+        if standard is not None and threshold is not None:
+            yield Ladder(rungs=tuple(rungs_of([standard, threshold, *own], rows)))
+
+
+def place_of(result: CellResult) -> str:
+    """What drafted cells of one ladder share."""
+    drafter = result.cell.drafter
+    return canonical_json([result.cell.baseline().cell_id, drafter.kind, drafter.digest, drafter.budget])
+
+
+def rungs_of(results: list[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Rung]:
+    """The rungs of cells in order."""
+    for before, result in zip((None, *results), results, strict=False):
+        own = rows.get(result.cell_id, NO_ROWS)
+        yield Rung(
+            name=name_of(before, result),
+            result=result,
+            forwards=forwards_over(before, result, rows),
+            throughput=throughput_over(before, result, rows),
+            least=mean([fewest_forwards(result.cell, row) for row in own.generations.values()]),
+            exact=exact_of(result, results),
+        )
+
+
+def name_of(before: CellResult | None, result: CellResult) -> str:
+    """What a rung is, or adds."""
+    if before is None:
+        return STANDARD
+    if result.cell.is_baseline:
+        return THRESHOLD
+    drafter, other = result.cell.drafter, before.cell.drafter
+    first = before.cell.is_baseline
+    added = [DRAFTS.get(drafter.kind, f"{drafter.kind} drafts")] if first else []
+    added += list(changes(NO_DRAFTER if first else other, drafter))
+    return f"+ {', '.join(added) or drafter.name}"
+
+
+def changes(other: DrafterSpec, drafter: DrafterSpec) -> Iterator[str]:
+    """The options in which a drafter differs from another, in words."""
+    for option in OPTIONS:
+        value = getattr(drafter, option)
+        if value == getattr(other, option):
+            continue
+        if option == "gamma":
+            yield f"mass floor {value:g}" if value else "no mass floor"
+        elif option == "acceptance":
+            yield str(value)
+        else:
+            name = {"refresh": "draft refresh"}.get(option, option.replace("_", "-"))
+            yield name if value else f"no {name}"
+
+
+def exact_of(result: CellResult, results: list[CellResult]) -> CellResult | None:
+    """The cell that is equal but for its acceptance rule, which is `exact`."""
+    if result.cell.drafter.acceptance == "exact":
+        return None
+    options = {"acceptance": "exact", "max_commit": False}
+    wanted = replace(result.cell, drafter=replace(result.cell.drafter, **options)).cell_id
+    return next((other for other in results if other.cell_id == wanted), None)
+
+
+def forwards_over(before: CellResult | None, result: CellResult, rows: Mapping[str, CellRows]) -> Estimate:
+    """Forwards of `before` over those of `result`, over the prompts that both decoded."""
+    if before is None:
+        return undefined()
+    theirs, ours = (rows.get(one.cell_id, NO_ROWS).generations for one in (before, result))
+    both = sorted(ours.keys() & theirs.keys())
+    return ratio_of_sums([theirs[i].counters.nfe for i in both], [ours[i].counters.nfe for i in both])
+
+
+def throughput_over(before: CellResult | None, result: CellResult, rows: Mapping[str, CellRows]) -> Estimate:
+    """Throughput of `result` over that of `before`; two drafted cells as multiples of threshold decoding."""
+    if before is None:
+        return undefined()
+    if result.cell.is_baseline:
+        return result.pace.ratio if result.pace else undefined()
+    if before.cell.is_baseline:
+        return result.throughput.ratio
+    ours, theirs, free = (
+        rows.get(id, NO_ROWS) for id in (result.cell_id, before.cell_id, result.cell.baseline().cell_id)
+    )
+    return throughput_ratio(ours, theirs, free.generations)

@@ -1,0 +1,204 @@
+"""Training the set model on trajectories of threshold decoding, or fitting its input layer to another target.
+
+Deterministic for one machine, library build and number of threads: batches and dropout are a function of the recipe's
+seed and the step number alone, so a run that goes on from its state file gives the weights of an uninterrupted one, bit
+for bit. Calibrating trains only what reads the target's vectors; every other weight stays as it is, bit for bit.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workers.models.set_facts import TARGET_WEIGHTS, SetConfig, inspect_set_model, read_config
+from workers.models.set_model import SetModel, load_set_model, save_set_model
+from workers.training.order_part import Ints
+from workers.training.order_state import read_state, write_state
+from workers.training.order_step import make_optimizer
+from workers.training.sets_accuracy import (
+    JUDGED_EXAMPLES,
+    SetTally,
+    accuracies,
+    held_out_examples,
+    judge_examples,
+)
+from workers.training.sets_card import SetAccuracy, SetCard, SetSource, read_card, write_card
+from workers.training.sets_data import SetTrajectories
+from workers.training.sets_readme import write_readme
+from workers.training.sets_recipe import SetRecipe
+from workers.training.sets_step import one_step
+
+VALIDATION_EXAMPLES = 2048
+SAVE_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetProgress:
+    """One training step of loss `loss` (nats). `seconds` of training include those before it was gone on with.
+
+    `tally` is what held-out prompts said, at the steps at which they were asked.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    seconds: float
+    tally: SetTally | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTrained:
+    """A written checkpoint and its card."""
+
+    path: Path
+    card: SetCard
+
+    @property
+    def accuracy(self) -> tuple[SetAccuracy, ...]:
+        """On prompts that were not trained on."""
+        return self.card.accuracy
+
+
+def train_sets(
+    paths: Sequence[Path],
+    recipe: SetRecipe,
+    *,
+    embedded_VH: Tensor,
+    out_dir: Path,
+    base: Path | None = None,
+    progress: Callable[[SetProgress], None] | None = None,
+    resume: Path | None = None,
+) -> SetTrained:
+    """Train on the traces in `paths`, judge on their held-out prompts, and write checkpoint and card to `out_dir`.
+
+    `embedded_VH` are the target's input embeddings. With a `base` model only its input layer is fitted (to the target
+    that the traces are of), whose digest the recipe names. Goes on from the state file `resume` if it exists, and keeps
+    it up to date. Raises ValueError for unusable traces and for a state file that is damaged, of another recipe or
+    other data.
+    """
+    data = SetTrajectories.read(paths, held_out=recipe.held_out)
+    steps = learnable(data)
+    embedded_VH = embedded_VH.cpu().float()
+    torch.manual_seed(recipe.seed)
+    model = trainee(data, recipe, base)
+    optimizer = make_optimizer(model, recipe)
+    done, seconds = 0, 0.0
+    if resume:
+        done, seconds = read_state(resume, model, optimizer, recipe=recipe, data_digest=data.data_digest)
+    if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
+        return SetTrained(path=out_dir, card=card)
+    started = time.perf_counter() - seconds
+    for step in range(done + 1, recipe.steps + 1):
+        rng = np.random.default_rng([recipe.seed, step - 1])
+        torch.manual_seed(int(rng.integers(2**62)))  # dropout
+        drawn = data.draw(rng, steps, recipe.batch, recipe.max_depth)
+        loss = one_step(model, optimizer, data, embedded_VH, drawn, recipe, step - 1)
+        seconds = time.perf_counter() - started
+        report = SetProgress(step=step, steps=recipe.steps, loss=loss, seconds=seconds)
+        last = step == recipe.steps
+        if progress and (step % recipe.evaluate_every == 0 or last):
+            report = replace(report, tally=judged(model, data, embedded_VH, recipe, VALIDATION_EXAMPLES))
+        if resume and (step % SAVE_EVERY == 0 or last):
+            write_state(
+                resume, model, optimizer, recipe=recipe, data_digest=data.data_digest, step=step, seconds=seconds
+            )
+        if progress:
+            progress(report)
+    return stored(model, data, embedded_VH, recipe, out_dir, base=base, seconds=seconds)
+
+
+def learnable(data: SetTrajectories) -> Ints:
+    """The steps to draw examples from. Raises ValueError when there is none."""
+    steps = np.flatnonzero(data.learnt_S & (data.choices_S > 0))
+    if not len(steps):
+        raise ValueError(
+            f"set model: nothing to learn from {data.traces} trajectories: every block was filled in one step; allowed "
+            "are a higher tau, longer ones (max_new_tokens) or more prompts"
+        )
+    return steps
+
+
+def trainee(data: SetTrajectories, recipe: SetRecipe, base: Path | None) -> SetModel:
+    """A new model, or the base model with a new input layer and everything else held fast."""
+    if base is None:
+        sizes = {"width": recipe.width, "layers": recipe.layers}
+        config = SetConfig.sized(block_length=data.block_length, hidden=data.hidden, **sizes)
+        return SetModel(config, dropout=recipe.dropout)
+    assert inspect_set_model(base).digest == recipe.calibrate_from, "the recipe names another base model"
+    kept = load_set_model(base, block_length=data.block_length).state_dict()
+    model = SetModel(replace(read_config(base), hidden=data.hidden, digest=""), dropout=recipe.dropout)
+    fitted = {name: tensor for name, tensor in model.state_dict().items() if name in TARGET_WEIGHTS}
+    model.load_state_dict(kept | fitted)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in TARGET_WEIGHTS)
+    return model
+
+
+def judged(
+    model: SetModel, data: SetTrajectories, embedded_VH: Tensor, recipe: SetRecipe, limit: int
+) -> SetTally:
+    """The model of the moment on held-out prompts, at most `limit` examples of them."""
+    examples = held_out_examples(data, recipe.max_depth, limit)
+    return judge_examples(model, data, embedded_VH, *examples, recipe.other_weight)
+
+
+def card_of(folder: Path, data: SetTrajectories, recipe: SetRecipe) -> SetCard | None:
+    """The card of this very training, if it and the checkpoint it describes are whole."""
+    try:
+        card, facts = read_card(folder), inspect_set_model(folder)
+    except (ValueError, OSError):
+        return None
+    return card if (card.digest, card.recipe, card.data_digest) == (facts.digest, recipe, data.data_digest) else None
+
+
+def stored(
+    model: SetModel,
+    data: SetTrajectories,
+    embedded_VH: Tensor,
+    recipe: SetRecipe,
+    folder: Path,
+    *,
+    base: Path | None,
+    seconds: float,
+) -> SetTrained:
+    """Write the checkpoint, and its card once it was judged as stored, rounding included."""
+    digest = save_set_model(model, folder)
+    asked = load_set_model(folder, block_length=data.block_length)
+    tally = judged(asked, data, embedded_VH, recipe, JUDGED_EXAMPLES)
+    card = SetCard(
+        digest=digest,
+        block_length=data.block_length,
+        hidden=data.hidden,
+        width=model.config.width,
+        layers=model.config.layers,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        fitted=sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+        recipe=recipe,
+        seconds=seconds,
+        threads=torch.get_num_threads(),
+        torch_version=str(torch.__version__),
+        data_digest=data.data_digest,
+        traces=data.traces,
+        steps_recorded=data.steps,
+        prompts=data.prompts,
+        held_out_prompts=data.held_out_prompts,
+        sources=sources_of(data, base),
+        held_out_loss=tally.loss,
+        accuracy=accuracies(tally, data, recipe.max_depth),
+        judged_limit=JUDGED_EXAMPLES,
+        base=recipe.calibrate_from,
+    )
+    write_readme(folder, card)
+    write_card(folder, card)
+    return SetTrained(path=folder, card=card)
+
+
+def sources_of(data: SetTrajectories, base: Path | None) -> tuple[SetSource, ...]:
+    """What the weights come from: with a base model, what its card says it was trained on too."""
+    if base is None:
+        return data.sources
+    return (*read_card(base).sources, *(replace(source, role="calibrated on") for source in data.sources))

@@ -1,0 +1,84 @@
+"""One step of training a set model: what the model answers for a batch, its loss, and the update.
+
+The loss of an example is a negative log-likelihood in nats: of the set, position by position, and of the tokens, under
+what the target thinks of each candidate at that step (soft targets). Tokens of positions that stay open weigh less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from workers.models.set_model import SetModel
+from workers.training.order_part import Ints
+from workers.training.order_step import CHUNKS, rate_at
+from workers.training.sets_data import SetBatch, SetTrajectories
+from workers.training.sets_recipe import SetRecipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAnswer:
+    """Log-odds `odds_BA` that the asked step fills a position, and log probabilities `logp_BAC` of its candidates."""
+
+    odds_BA: Tensor
+    logp_BAC: Tensor
+
+
+def answer(model: SetModel, batch: SetBatch, embedded_VH: Tensor) -> SetAnswer:
+    """What the model says of a batch. Of the vocabulary only the tokens in it are projected."""
+    used_U, at_X = torch.unique(
+        torch.cat((batch.ids_BAC.clamp(min=0).flatten(), batch.tokens_BA.flatten())), return_inverse=True
+    )
+    projected_XE = model.project(embedded_VH[used_U])[at_X]
+    count = batch.ids_BAC.numel()
+    candidates_BACE = projected_XE[:count].view(*batch.ids_BAC.shape, -1)
+    filled_BAE = projected_XE[count:].view(*batch.tokens_BA.shape, -1)
+    mean_BAE = model.mean(batch.ids_BAC, batch.logprobs_BAC, candidates_BACE)
+    content_BAE = torch.where(batch.open_BA[..., None], mean_BAE, filled_BAE)
+    stale_BAW = model.embed_stale(batch.features_BAF, batch.hidden_BAH)
+    encoded_BAW = model.encode_states(stale_BAW, content_BAE, batch.columns_BAC, batch.seen_BA)
+    return SetAnswer(
+        odds_BA=model.membership(encoded_BAW),
+        logp_BAC=model.scores(encoded_BAW, batch.ids_BAC, batch.logprobs_BAC, candidates_BACE),
+    )
+
+
+def losses_of(found: SetAnswer, batch: SetBatch, other_weight: float) -> Tensor:
+    """Loss of each example, `loss_B`, in nats."""
+    member_BA = batch.member_BA.to(found.odds_BA.dtype)
+    set_BA = functional.binary_cross_entropy_with_logits(found.odds_BA, member_BA, reduction="none")
+    token_BA = -(batch.fresh_BAC * found.logp_BAC.clamp(min=-1e4)).sum(-1)
+    weight_BA = torch.where(batch.member_BA, 1.0, other_weight)
+    return ((set_BA + weight_BA * token_BA) * batch.open_BA).sum(-1)
+
+
+def one_step(
+    model: SetModel,
+    optimizer: torch.optim.AdamW,
+    data: SetTrajectories,
+    embedded_VH: Tensor,
+    examples: tuple[Ints, Ints],
+    recipe: SetRecipe,
+    step: int,
+) -> float:
+    """One update on the examples (steps, depths); returns their mean loss in nats."""
+    steps, depths = examples
+    for group in optimizer.param_groups:
+        group["lr"] = rate_at(recipe, step)
+    model.train()
+    optimizer.zero_grad(set_to_none=True)
+    total = 0.0
+    for at in np.array_split(np.argsort(data.rows_S[steps], kind="stable"), CHUNKS):
+        if len(at) == 0:
+            continue
+        batch = data.batch(steps[at], depths[at])
+        loss = losses_of(answer(model, batch, embedded_VH), batch, recipe.other_weight).sum() / len(steps)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+    fitted: Sequence[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    torch.nn.utils.clip_grad_norm_(fitted, recipe.clip)
+    optimizer.step()
+    return total
