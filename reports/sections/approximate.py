@@ -10,12 +10,11 @@ from reports.frames import Frames, base_id
 from reports.labels import Labels, labels_of
 from reports.marks import BROKEN
 from reports.model import Group, Head, Lines, SectionInfo, Table, Value
-from reports.shown import shown
-from reports.text import DASH, NOT_AVAILABLE, TIMES, interval
+from reports.shown import points, shown
+from reports.text import DASH, TIMES
 from reports.uncached import sentences
 from sweeps.aggregate import CellResult
 from sweeps.agreement import Agreement
-from sweeps.statistics import Estimate
 
 MOST_ROWS = 300
 AXES = (Head(name="Setting", number=False, meaning="with the kind of cache"), Head(name="Task", number=False))
@@ -130,13 +129,6 @@ def cost_row(result: CellResult, own: Agreement, labels: Labels) -> tuple[Value,
         shown(own.correct_uncached, 1, 100),
         points(own.correct_difference),
     )
-
-
-def points(difference: Estimate) -> Value:
-    """A difference of shares in percentage points, with its sign."""
-    if difference.value is None:
-        return Value(NOT_AVAILABLE)
-    return Value(f"{100 * difference.value:+z.1f}", interval(difference, 1, 100))
 
 
 def first(own: Agreement) -> Value:
