@@ -51,8 +51,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks, `hidden` is
-    how wide the vectors of a target are, where that is known.
+    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks.
+
+    `hidden` is how wide the vectors of a target are, where that is known.
     """
 
     kinds: Mapping[str, DrafterKind]
