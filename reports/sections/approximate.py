@@ -17,7 +17,7 @@ from sweeps.aggregate import CellResult
 from sweeps.agreement import Agreement
 
 MOST_ROWS = 300
-AXES = (Head(name="Setting", number=False), Head(name="Task", number=False), Head(name="Cache", number=False))
+AXES = (Head(name="Setting", number=False, meaning="with the kind of cache"), Head(name="Task", number=False))
 AGREEMENT = (
     *AXES,
     Head(name="Claim", number=False, meaning="of drafted cells, against draft-free with the same cache"),
@@ -86,7 +86,7 @@ def info(frames: Frames) -> SectionInfo | None:
 
 def axes(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     """What a row is about."""
-    return Value(labels.setting[result.cell_id]), Value(labels.task[result.cell_id]), Value(result.cell.target.cache)
+    return Value(labels.setting[result.cell_id]), Value(labels.task[result.cell_id])
 
 
 def agreement_row(result: CellResult, own: Agreement, drafted: list[CellResult], labels: Labels) -> tuple[Value, ...]:
