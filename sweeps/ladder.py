@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sweeps.aggregate import CellResult
 from sweeps.bound import fewest_forwards, fewest_rounds
-from sweeps.cell import NO_DRAFTER, VERIFICATION_IDENTITY, canonical_json
+from sweeps.cell import NO_DRAFTER, canonical_json
 from sweeps.merge import NO_ROWS, CellRows
 from sweeps.pairs import throughput_ratio
 from sweeps.spec import DrafterSpec
@@ -19,7 +19,7 @@ from sweeps.statistics import Estimate, mean, ratio_of_sums, undefined
 
 STANDARD, THRESHOLD = "standard decoding", "threshold decoding"
 DRAFTS = {"spot-sets": "set drafter and tree"}
-OPTIONS = ("gamma", *VERIFICATION_IDENTITY)
+OPTIONS = ("gamma", "cross_block", "refresh", "acceptance", "max_commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
