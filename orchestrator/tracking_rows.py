@@ -105,7 +105,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "claim": result.claim,
         "complete": str(result.n == result.n_expected).lower(),
         "bound": str(drafter.oracle).lower(),
-        "lossy": str(result.claim == Claim.LOSSY).lower(),
+        Claim.LOSSY.value: str(result.claim == Claim.LOSSY).lower(),
         "acceptance": drafter.acceptance,
         "max_commit": str(drafter.max_commit).lower(),
         "cross_block": str(drafter.cross_block).lower(),

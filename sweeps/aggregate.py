@@ -11,7 +11,7 @@ from itertools import chain
 
 from sweeps.agreement import Agreement, Outputs, agreement_of, draft_free_outputs
 from sweeps.cell import Cell
-from sweeps.claims import claim_of
+from sweeps.claims import Claim, claim_of
 from sweeps.draws import DrawStats, draw_stats
 from sweeps.identity import Identity, compare
 from sweeps.laws import count_alarms
@@ -89,6 +89,16 @@ class CellResult:
     bootstrap_seed: int = BOOTSTRAP_SEED
 
     @property
+    def n_near_ties(self) -> int | None:
+        """Number of mismatches that rounding explains; None where they need no explanation."""
+        return self.identity.near_ties if Claim(self.claim).promises_identity else None
+
+    @property
+    def n_bugs(self) -> int | None:
+        """Number of mismatches that rounding cannot explain; None where they need no explanation."""
+        return self.identity.bugs if Claim(self.claim).promises_identity else None
+
+    @property
     def n_alarms(self) -> int:
         """Number of alarms."""
         return len(self.alarms)
@@ -112,7 +122,11 @@ def aggregate(
     done = list(rows.generations.values())
     pairs = [(row, baseline.generations[i]) for i, row in rows.generations.items() if i in baseline.generations]
     identity = compare(
-        rows.generations, baseline.generations, dtype=cell.target.dtype, temperature=cell.decode.temperature
+        rows.generations,
+        baseline.generations,
+        dtype=cell.target.dtype,
+        temperature=cell.decode.temperature,
+        promised=claim.promises_identity,
     )
     alarms = (*rows.alarms, *count_alarms(cell, rows, baseline, beside))
     wanted, timed = set(range(job.prompts)), set(range(job.timed_prompts))

@@ -2,7 +2,8 @@
 
 Where they differ, the first commit that differs is found in commit order (an early swap of two positions changes the
 text far from where it happened), in whole steps of the target where these hold several commits, and the margin there
-says whether rounding can explain it: near-tie, or BUG.
+says whether rounding can explain it: near-tie, or BUG. Where no identity is promised, a difference asks for no
+explanation and has no such verdict.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class Mismatch:
     `step` counts commits from 0: the first that differs (position or token), or the first of the first step that
     differs in a position, a token or in how many commits it makes. `index` is the first output token that differs.
     `margin` is the greater of both runs' margins at that commit (log-odds; None: there was no rival, or no such commit
-    in one of the runs), so that a near-tie must be one on both sides.
+    in one of the runs), so that a near-tie must be one on both sides. `verdict` is None where nothing was promised.
     """
 
     prompt_id: str
@@ -34,7 +35,7 @@ class Mismatch:
     step: int
     index: int
     margin: float | None
-    verdict: Verdict
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +53,13 @@ class Identity:
 
     @property
     def near_ties(self) -> int:
-        """Number of mismatches that rounding explains."""
+        """Number of broken promises that rounding explains."""
         return sum(mismatch.verdict == "near-tie" for mismatch in self.mismatches)
 
     @property
     def bugs(self) -> int:
-        """Number of mismatches that rounding cannot explain."""
-        return len(self.mismatches) - self.near_ties
+        """Number of broken promises that rounding cannot explain."""
+        return sum(mismatch.verdict == "BUG" for mismatch in self.mismatches)
 
 
 def compare(
@@ -67,11 +68,12 @@ def compare(
     *,
     dtype: str,
     temperature: float = 0.0,
+    promised: bool = True,
 ) -> Identity:
-    """Compare the prompts that both sides have."""
+    """Compare the prompts that both sides have; `promised`: they must be equal, so that each mismatch is judged."""
     both = sorted(variant.keys() & baseline.keys())
     differing = [index for index in both if variant[index].output_ids != baseline[index].output_ids]
-    limit = near_tie(dtype, temperature)
+    limit = near_tie(dtype, temperature) if promised else None
     mismatches = tuple(mismatch(variant[index], baseline[index], limit=limit) for index in differing)
     return Identity(n_checked=len(both), n_identical=len(both) - len(differing), mismatches=mismatches)
 
@@ -81,18 +83,19 @@ def near_tie(dtype: str, temperature: float) -> float:
     return NEAR_TIE[dtype] / min(1.0, temperature or 1.0)
 
 
-def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, limit: float) -> Mismatch:
-    """Where and how two generations of one prompt part; a margin up to `limit` is a near-tie."""
+def mismatch(variant: GenerationRecord, baseline: GenerationRecord, *, limit: float | None) -> Mismatch:
+    """Where and how two generations of one prompt part; a margin up to `limit` is a near-tie (None: no verdict)."""
     ours, theirs = steps(variant), steps(baseline)
     step = sum(map(len, ours[: first_difference(ours, theirs)]))
     margin = margin_at(step, variant, baseline)
+    verdict: Verdict = "near-tie" if limit is not None and margin is not None and margin <= limit else "BUG"
     return Mismatch(
         prompt_id=variant.prompt_id,
         prompt_index=variant.prompt_index,
         step=step,
         index=first_difference(variant.output_ids, baseline.output_ids),
         margin=margin,
-        verdict="near-tie" if margin is not None and margin <= limit else "BUG",
+        verdict=None if limit is None else verdict,
     )
 
 

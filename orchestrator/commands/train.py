@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, recording_options
+from orchestrator.commands.shared import UserPath, once, recording_options, say_lengths
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
@@ -79,6 +79,7 @@ def order(
     recipe = OrderRecipe(seed=request.seed)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder = out if out is not None else Path("runs") / f"order-{'+'.join(Path(name).name for name in request.targets)}"
+    say_lengths((*request.targets, *request.test_targets), request.block_length)
     screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
 
     def follow(progress: "OrderProgress") -> None:
@@ -143,6 +144,7 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     resources = ResourceSpec(workers=pool["workers"] or 0, gpus=pool["gpus"])
     request = SpiffyRequest(**options)
     rule = "" if request.tau is None else f"-tau{request.tau}"
+    say_lengths((request.target,), request.block_length)
     outcome = train_spiffy_command(
         request,
         out=out if out is not None else Path("runs") / f"spiffy-{Path(request.target).name}{rule}",

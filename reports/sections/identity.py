@@ -115,7 +115,7 @@ def row(result: CellResult, mismatch: Mismatch, labels: Labels) -> tuple[Value, 
         Value(str(mismatch.step)),
         Value(str(mismatch.index)),
         Value(DASH if mismatch.margin is None else margin(mismatch.margin)),
-        Value(mismatch.verdict, flag="alarm" if mismatch.verdict == "BUG" else "warning"),
+        Value(mismatch.verdict or DASH, flag="alarm" if mismatch.verdict == "BUG" else "warning"),
     )
 
 

@@ -80,7 +80,7 @@ class SetModel(BlockEncoder):
         return raw_BAC.masked_fill(ids_XAC == ABSENT, -math.inf).log_softmax(-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class BoundSetModel:
     """A set model and one target's vocabulary as it reads it: `table_VE`, on the model's device."""
 

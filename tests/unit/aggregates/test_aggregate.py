@@ -87,7 +87,8 @@ def test_independent_noise_promises_no_identity():
     made = sweep(cells, faults=Faults(bugs=2))
     spot = next(r for r in aggregate_all(made.jobs, made.rows()) if r.cell.drafter.name == "spot")
     assert (spot.claim, spot.claim_holds, spot.alarms) == ("distribution-exact", None, ())
-    assert spot.identity.bugs == 2
+    assert (len(spot.identity.mismatches), spot.identity.bugs, spot.n_bugs, spot.n_near_ties) == (2, 0, None, None)
+    assert {mismatch.verdict for mismatch in spot.identity.mismatches} == {None}
 
 
 def test_sound_records_raise_no_alarm():
