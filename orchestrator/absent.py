@@ -29,7 +29,7 @@ class NotHereError(SweepError):
 class ToMake:
     """A file that `command` makes for a target, and the drafters whose `option` will name it (its path: `made`).
 
-    `reason` says what is wrong with the one that is named now, if anything is.
+    `reason` says what is wrong with the one that is named now, if anything is; `named`: it is `made` that they name.
     """
 
     noun: str
@@ -39,14 +39,16 @@ class ToMake:
     option: Option
     made: str
     reason: str = ""
+    named: bool = False
 
     def __str__(self) -> str:
         """One line: what, for which drafters, how it is made, how it gets in."""
         of = f"drafter{'s'[: len(self.drafters) != 1]} {', '.join(self.drafters)} for {self.target}"
         why = f" ({self.reason})" if self.reason else ""
         done = "measured" if self.option == "cost" else "made"
-        named = join(f"drafters.{name}.{self.option}={self.made}" for name in self.drafters)
-        return f"{of}: the {self.noun} is still to be {done}{why}: {self.shown()}, then add {named}"
+        line = f"{of}: the {self.noun} is still to be {done}{why}: {self.shown()}"
+        add = join(f"drafters.{name}.{self.option}={self.made}" for name in self.drafters)
+        return line if self.named else f"{line}, then add {add}"
 
     def shown(self) -> str:
         """The command as it is typed, with a word on what it leaves open."""
@@ -94,7 +96,14 @@ def artifact_to_make(
         option="checkpoint",
         made=str(folder / made.result),
         reason=reason,
+        named=bool(named) and Path(named) == folder / made.result,
     )
+
+
+def ways_to(kind: str, command: str, option: str) -> str:
+    """How a target gets an artifact that it has none of: made by `command`, or a shipped one; `option` names either."""
+    shipped = " | ".join(catalog.shipped(kind))
+    return f"make one ({command}), or use one that was made on another target (shipped: {shipped}): {option}NAME"
 
 
 def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: str, checkpoint: str) -> ToMake:
@@ -117,6 +126,7 @@ def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: s
         option="cost",
         made=COST_FILE,
         reason=reason,
+        named=any(own.name == drafter and own.cost == COST_FILE for own in spec.drafters),
     )
 
 

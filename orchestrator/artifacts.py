@@ -50,6 +50,7 @@ def artifact_of(target: TargetSpec, drafter: DrafterSpec) -> Artifact | None:
         origins=origins,
         commit=getattr(facts, "commit", None),
         tau=getattr(facts, "tau", None),
+        hidden=getattr(facts, "hidden", None),
     )
 
 

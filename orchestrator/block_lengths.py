@@ -1,15 +1,15 @@
 """The block length belongs to the target: whose it is, what is said when nobody knows it, and when it is another one.
 
 A model decoded in blocks of a length that it was not trained for still answers, only worse and in other numbers of
-forwards. The table states it; `block_size` of a config.json is not relied on, since published ones are wrong or absent.
+forwards. The table states it; `block_size` of a config.json is not relied on, since published ones are wrong or absent,
+but a length that contradicts it is told of.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from orchestrator.absent import NotHereError
 from orchestrator.checkpoints import checkpoint_folder
-from sweeps.expand import Expansion
 from sweeps.source import SweepError
 from sweeps.spec import TargetSpec
 from workers import catalog
@@ -29,12 +29,12 @@ def published(target: TargetSpec) -> str:
     Raises ValueError for a target that is no checkpoint at all.
     """
     try:
-        config = read_json(checkpoint_folder(target) / "config.json")
+        told = read_json(checkpoint_folder(target) / "config.json").get("block_size")
     except NotHereError:
         return "block_size of a config.json is unreliable (here there is none to look at yet)"
-    if "block_size" not in config:
+    if told is None:
         return "block_size is absent from its config.json"
-    return f"block_size of its config.json ({config['block_size']!r}) is unreliable: published ones are often wrong"
+    return f"block_size of its config.json ({told!r}) is unreliable: published ones are often wrong"
 
 
 def ways_in_a_sweep(target: TargetSpec) -> tuple[str, str]:
@@ -67,11 +67,25 @@ def the_one(field: Literal["block_length", "dtype"], targets: Sequence[TargetSpe
     return value
 
 
-def length_notes(expansion: Expansion) -> Iterator[str]:
-    """A line for each target of the cells that is decoded in blocks of another length than it was made for."""
-    pairs = {(labelled.cell.target, labelled.cell.decode.block_length): None for labelled in expansion.cells}
-    for target, length in pairs:
+def length_notes(pairs: Iterable[tuple[TargetSpec, int]]) -> Iterator[str]:
+    """A line for each target and block length that are not what the table or the target's own config says."""
+    for target, length in dict.fromkeys(pairs):
         entry = catalog.target_at(target.path)
-        own = (entry.block_length if entry else 0) or target.block_length
-        if own and own != length:
-            yield f"target {target.name}: decoded in blocks of {length}, and it was made for {own}: out of its training"
+        if entry is not None and entry.block_length:
+            if entry.block_length != length:
+                own = f"it was made for {entry.block_length}: out of its training"
+                yield f"target {target.name}: decoded in blocks of {length}, and {own}"
+        elif (told := told_by_config(target)) not in (None, length):
+            own = f"block_size of its config.json is {told}: out of its training, if that is right (it often is not)"
+            yield f"target {target.name}: decoded in blocks of {length}, and {own}"
+        elif target.block_length not in (0, length):
+            own = f"its block_length is {target.block_length}: out of its training"
+            yield f"target {target.name}: decoded in blocks of {length}, and {own}"
+
+
+def told_by_config(target: TargetSpec) -> object:
+    """`block_size` of a checkpoint's config.json; None where it has none or is not here."""
+    try:
+        return read_json(checkpoint_folder(target) / "config.json").get("block_size")
+    except NotHereError:
+        return None

@@ -20,9 +20,11 @@ from orchestrator.scratch import fault_of, make_scratch
 from sweeps.effort import ResourceSpec
 from sweeps.spec import TaskSpec
 from workers import catalog
+from workers.targets.memory import gigabytes
 
 PACKAGES = ("torch", "ray", "mlflow", "transformers", "safetensors", "pandas", "omegaconf")
 FILES_WANTED = 1024
+LOW_MEMORY = 4e9  # bytes
 VARIABLES = {
     "RAY_ADDRESS": "ignored: a run uses a private Ray here unless --address says otherwise",
     "RAY_TMPDIR": "where Ray's sockets and logs go",
@@ -56,10 +58,10 @@ def _machine(machine: Machine) -> Iterator[Finding]:
     yield Finding(level="ok", subject="system", text=system)
     yield Finding(level="ok", subject="cores", text=f"{machine.cores} usable of {os.cpu_count()}")
     if machine.memory:
-        low = machine.memory < 4 * 1024**3
-        text = _size(machine.memory) + (" (a local Ray and one worker take about 2 GiB)" if low else "")
+        low = machine.memory < LOW_MEMORY
+        text = f"{gigabytes(machine.memory)} GB" + (" (a local Ray and one worker take about 2 GB)" if low else "")
         yield Finding(level="note" if low else "ok", subject="memory", text=text)
-    found = "; ".join(f"{gpu.name}, {_size(gpu.memory)}, {_size(gpu.free)} free" for gpu in machine.gpus)
+    found = "; ".join(f"{gpu.name}, {gigabytes(gpu.memory)} GB, {gigabytes(gpu.free)} GB free" for gpu in machine.gpus)
     yield Finding(level="ok", subject="GPUs", text=found or "none found (nvidia-smi): CPU only")
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = 0 <= files < FILES_WANTED
@@ -110,12 +112,3 @@ def _tasks() -> Iterator[Finding]:
             yield Finding(level="problem", subject=f"task {name}", text=str(error))
         else:
             yield Finding(level="ok", subject=f"task {name}", text=entry.summary)
-
-
-def _size(count: float) -> str:
-    """Bytes as people read them."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"

@@ -57,7 +57,7 @@ def prepare(
     if spec.measure.studied_prompts and not studies:
         notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
     notes += transfer_notes(expansion, resolved.facts)
-    notes += length_notes(expansion)
+    notes += length_notes((cell.cell.target, cell.cell.decode.block_length) for cell in expansion.cells)
     notes += uncached_notes(expansion, jobs)
     expansion = replace(expansion, cells=(*expansion.cells, *studies), notes=(*expansion.notes, *notes))
     return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)

@@ -39,6 +39,7 @@ class PlainProgress:
         self._clock = clock
         self._board = Board(clock=clock)
         self._spoken = 0.0
+        self._last = ""
 
     def show(self, event: RunEvent) -> None:
         """Count an event in, and say so when it matters."""
@@ -47,7 +48,9 @@ class PlainProgress:
             self._say(sentence(event))
         if event.kind in ("started", "finished") or self._clock() - self._spoken >= PLAIN_SECONDS:
             self._spoken = self._clock()
-            self._say(self._board.line())
+            if (line := self._board.line()) != self._last:  # the end often has nothing new to say
+                self._say(line)
+            self._last = line
 
     def close(self) -> None:
         """Nothing is held open."""

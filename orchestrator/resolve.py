@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from orchestrator.absent import ABSENT, NotHereError, ToMake, artifact_to_make, cost_to_measure, made_in, merged
+from orchestrator.absent import (
+    ABSENT,
+    NotHereError,
+    ToMake,
+    artifact_to_make,
+    cost_to_measure,
+    made_in,
+    merged,
+    ways_to,
+)
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
 from orchestrator.block_lengths import check_block_length, ways_in_a_sweep
 from orchestrator.checkpoints import checkpoint_folder, path_of
@@ -47,17 +56,18 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             raise NotHereError(str(thing))
         missing.append(thing)
 
-    targets, positions = [], {}
+    targets, positions, hidden = [], {}, {}
     for named in spec.targets:
         if not spec.grid.block_length:
             check_block_length(named, ways_in_a_sweep(named))
         try:
             target, checkpoint = resolve_target(named)
-            positions[target.name] = checkpoint.max_positions
+            positions[target.name], hidden[target.name] = checkpoint.max_positions, checkpoint.hidden
         except NotHereError as error:
             target, entry = as_published(named), catalog.target_at(named.path)
             if entry and entry.published:
                 positions[target.name] = entry.published.max_positions
+                hidden[target.name] = entry.published.shape.hidden
             lacks(str(error))
         targets.append(target)
     spec = replace(spec, targets=tuple(targets))
@@ -75,7 +85,8 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
         max_positions=positions,
         artifacts=artifacts,
         costs=costs,
-        commands=commands_of(spec, artifacts),
+        ways=ways_of(spec, artifacts),
+        hidden=hidden,
     )
     return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing))
 
@@ -97,10 +108,12 @@ def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[
     return artifacts
 
 
-def commands_of(spec: SweepSpec, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[tuple[str, str], str]:
-    """How to make what a target has none of, for each drafter that cannot work without."""
+def ways_of(spec: SweepSpec, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[tuple[str, str], str]:
+    """How a target gets what it has none of, for each drafter that cannot work without."""
     return {
-        (target.name, drafter.name): artifact_to_make(spec, target, drafter.name, kind).shown()
+        (target.name, drafter.name): ways_to(
+            kind, artifact_to_make(spec, target, drafter.name, kind).shown(), f"drafters.{drafter.name}.checkpoint="
+        )
         for target, drafter in product(spec.targets, spec.drafters)
         if (kind := catalog.DRAFTERS[drafter.kind].artifact) and (target.name, drafter.name) not in artifacts
     }

@@ -20,7 +20,7 @@ PREFIX = "spot-"
 OLD_SECONDS = 3600.0
 OWNER = "owner"
 MOST = SOCKET_BYTES - RAY_PART - len(f"/{PREFIX}1234567")
-FREE_BYTES = 64 * 1024**2
+FREE_BYTES = 64_000_000
 VARIABLES = ("RAY_TMPDIR", "TMPDIR")
 FALLBACKS = ("/tmp", "/var/tmp", "/dev/shm")
 
@@ -67,7 +67,7 @@ def fault_of(root: Path) -> str:
         free = shutil.disk_usage(root).free
     except OSError as error:
         return f"not writable ({error.strerror})"
-    return f"only {free // 1024**2} MB free, {FREE_BYTES // 1024**2} needed" if free < FREE_BYTES else ""
+    return f"only {free // 10**6} MB free, {FREE_BYTES // 10**6} needed" if free < FREE_BYTES else ""
 
 
 def remove_abandoned(root: Path) -> None:

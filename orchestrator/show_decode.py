@@ -34,7 +34,8 @@ def show(console: Console, decoded: Decoded, cell: Cell) -> None:
     console.print(Text(counts(decoded.generation), style="italic"), soft_wrap=True)
     if decoded.rule != "standard":
         steps = decoded.generation.steps
-        largest = f"{len(steps)} steps of the target, the largest of {max(steps)} positions"
+        whose = "steps" if lossy(cell) else "steps of the target"
+        largest = f"{len(steps)} {whose}, the largest of {max(steps)} positions"
         console.print(Text(f"commit rule {decoded.rule}: {largest}", style="italic"), soft_wrap=True)
     if (lenient := lossy(cell)) is not None:
         console.print(Text(lenient, style="bold"), soft_wrap=True)

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from orchestrator.forecast import CellForecast, Forecast
 from orchestrator.words import counted
-from sweeps.spec import GridSpec, SweepSpec
+from sweeps.spec import GridSpec, SweepSpec, TargetSpec
 from sweeps.study import STUDY
 
 SHOWN = 60  # cells; more only on request
@@ -37,13 +37,13 @@ def show(console: Console, spec: SweepSpec, result: Forecast, *, everything: boo
         console.print("none of these cells has anything stored: every prompt counted here is not run yet")
     if result.dropped:
         console.print(dropped_table(result))
-    for missing in result.missing:
+    for note in result.notes:
+        console.print(f"note: {escape(note)}", soft_wrap=True)
+    console.print(totals(result), soft_wrap=True)
+    for missing in result.missing:  # last, where nobody has to scroll for it
         console.print(f"[bold yellow]not here yet[/]: {escape(missing)}", soft_wrap=True)
     if result.missing:
         console.print("cell ids are provisional until all of it is here, and spot run refuses to start")
-    for note in result.notes:
-        console.print(f"note: {escape(note)}")
-    console.print(totals(result), soft_wrap=True)
 
 
 def all_new(cells: Sequence[CellForecast]) -> bool:
@@ -58,6 +58,11 @@ def axes_table(spec: SweepSpec) -> Table:
         values = getattr(spec.grid, axis)
         if values and (axis != "tau" or "threshold" in spec.grid.commit):
             table.add_row(axis, escape(", ".join(map(number, values))))
+    kinds: dict[str, list[str]] = {}
+    for target in spec.targets:
+        kinds.setdefault(cache_of(target), []).append(target.name)
+    caches = [kind + (f" ({', '.join(names)})" if len(kinds) > 1 else "") for kind, names in kinds.items()]
+    table.add_row("cache", escape("; ".join(caches)))
     for drafter in spec.drafters:
         if drafter.fixed:
             options = ", ".join(f"{name} {number(getattr(drafter, name))}" for name in drafter.fixed)
@@ -75,6 +80,13 @@ def axes_table(spec: SweepSpec) -> Table:
     if measure.studied_prompts:
         table.add_row("order study", f"{measure.studied_prompts} prompts for each order model and draft-free cell")
     return table
+
+
+def cache_of(target: TargetSpec) -> str:
+    """A target's kind of cache, and whether it is approximate; as long as that is not known, so it says."""
+    if not target.cache:
+        return "not known yet"
+    return target.cache + ("" if target.exact_cache else ", approximate")
 
 
 def cells_table(cells: Sequence[CellForecast], *, why: bool = True) -> Table:

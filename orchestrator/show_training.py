@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workers.training.order import OrderProgress
     from workers.training.order_accuracy import JudgingProgress
     from workers.training.order_card import OrderCard, Share
+    from workers.training.sets import SetProgress
     from workers.training.target import Progress
 
 LINE_SECONDS = 5.0
@@ -49,6 +50,15 @@ class TrainingScreen:
                     shares = " ".join(percent(share) for share in progress.evaluation.accuracy[role][:4])
                     text += f"; {name}, on a sample: loss {loss:.3f}, right at depths 1 to 4 {shares} %"
         self._say(text, at_once=progress.evaluation is not None)
+
+    def sets(self, progress: "SetProgress") -> None:
+        """A step of a set model."""
+        text = f"step {progress.step}/{progress.steps}, loss {progress.loss:.3f}, {progress.seconds:.0f} s"
+        text += self._left("sets", progress.step, progress.steps)
+        if tally := progress.tally:
+            shares = " ".join(percent(tally.total(depth).exact) for depth in range(1, 5))
+            text += f"; held out, on a sample: loss {tally.loss:.3f}, steps foreseen at depths 1 to 4 {shares} %"
+        self._say(text, at_once=progress.tally is not None)
 
     def judging(self, progress: "JudgingProgress") -> None:
         """A source whose prompts the trained model is asked about."""

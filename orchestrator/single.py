@@ -5,7 +5,7 @@ from dataclasses import replace
 from shlex import join
 from typing import Any
 
-from orchestrator.absent import NotHereError, cost_to_measure
+from orchestrator.absent import NotHereError, argument_of, cost_to_measure, ways_to
 from orchestrator.artifacts import artifact_of, costs_of
 from orchestrator.block_lengths import check_block_length
 from orchestrator.resolve import resolve_target
@@ -13,11 +13,12 @@ from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import Cell
 from sweeps.effort import MeasureSpec
-from sweeps.expand import expand
-from sweeps.facts import Facts
+from sweeps.expand import Dropped, expand
+from sweeps.facts import Artifact, Facts
 from sweeps.source import Source, SweepError
 from sweeps.spec import GridSpec, SweepSpec, TaskSpec
 from sweeps.tables import unknown
+from workers import catalog
 
 NO_TASK = TaskSpec(name="prompt", kind="prompt")
 
@@ -45,6 +46,7 @@ def single_cell(
     drafters = named.drafters((drafter,), {drafter: dict(options)}, tables, source)
     resolved, checkpoint = resolve_target(found)
     artifact = artifact_of(resolved, drafters[0])
+    kind = catalog.DRAFTERS[drafter].artifact
     spec = SweepSpec(
         name="decode",
         grid=GridSpec(target=(target,), task=(NO_TASK.name,), **{axis: (value,) for axis, value in grid.items()}),
@@ -60,15 +62,30 @@ def single_cell(
     except NotHereError as error:
         made = cost_to_measure(spec, resolved, drafter, str(error), drafters[0].checkpoint)
         raise SweepError(f"drafter {drafter}: {error}: measure one: {join(made.command)}") from None
+    ways = {}
+    if kind:
+        make = f"{catalog.ARTIFACTS[kind].command} --target {argument_of(resolved)}"
+        ways[resolved.name, drafter] = ways_to(kind, make, "--checkpoint ")
     facts = Facts(
         kinds=tables.drafters,
         max_positions={resolved.name: checkpoint.max_positions},
         artifacts={(resolved.name, drafter): artifact} if artifact else {},
         costs=costs,
+        ways=ways,
+        hidden={resolved.name: checkpoint.hidden},
     )
     expansion = expand(spec, facts)
     if not expansion.cells:
-        dropped = expansion.dropped[0]
-        way_out = " (--tau 0.9 decodes by the rule threshold)" if dropped.axes.get("commit") == "standard" else ""
-        raise SweepError(f"{drafter} on {target}: {dropped.reason}{way_out}")
+        raise SweepError(f"{drafter} on {target}: {refusal(expansion.dropped[0], kind, artifact)}")
     return expansion.cells[-1].cell
+
+
+def refusal(gone: Dropped, kind: str, artifact: Artifact | None) -> str:
+    """Why a cell cannot be, and which options would have to change; `kind` is the artifact that its drafter needs."""
+    named = ("tau" if axis == "commit" else axis for axis in gone.axes if axis not in ("target", "drafter"))
+    options = [f"--{axis.replace('_', '-')}" for axis in named]
+    if kind and "drafter" in gone.axes:
+        free = " | ".join(name for name, entry in catalog.DRAFTERS.items() if not (entry.artifact or entry.oracle))
+        options += ["--checkpoint"] if artifact else []
+        options += [f"--drafter ({free} need no {catalog.ARTIFACTS[kind].noun})"]
+    return f"{gone.reason}; ways out: another {' | '.join(options)}" if options else gone.reason

@@ -18,6 +18,8 @@ from orchestrator.pool import Pool
 from orchestrator.train_request import REQUEST_FILE, check_request, option, request_of, write_request
 from orchestrator.train_shared import (
     MAX_NEW_TOKENS,
+    MODEL,
+    STATE,
     TRACES,
     cells_of,
     check_collected,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from workers.training.order import OrderProgress, OrderTrained
     from workers.training.order_accuracy import JudgingProgress
 
-STATE, MODEL = "state.pt", "model"
 FREE = ("--test-target", "--test-task", "--test-prompts")  # what is only judged changes no weight
 FREE_UNTRAINED = ("--prompts", "--steps")
 CHOICE = 3  # open positions that a block needs for its order to be a choice once one commit is known

@@ -45,7 +45,7 @@ def request_of(command: str, options: Mapping[str, Any], cells: Iterable[Cell]) 
 
 def option(field: str) -> str:
     """A field as the command line spells it: what may be given several times has a plural name."""
-    singular = {"targets": "target", "tasks": "task", "temperatures": "temperature"}
+    singular = {"targets": "target", "tasks": "task", "temperatures": "temperature", "taus": "tau"}
     for plural, one in singular.items():
         if field.endswith(plural):
             field = field.removesuffix(plural) + one

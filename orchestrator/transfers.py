@@ -16,6 +16,8 @@ from sweeps.facts import Facts
 from sweeps.spec import SweepSpec, TargetSpec
 from workers import catalog
 
+MOST_NAMED = 2  # targets of one drafter; more are counted, since the cells list them
+
 
 def maker_of(spec: SweepSpec, target: TargetSpec, kind: str, named: str) -> TargetSpec:
     """The target that an absent artifact is to be made on, for a drafter that names one and is used on `target`.
@@ -36,12 +38,18 @@ def maker_of(spec: SweepSpec, target: TargetSpec, kind: str, named: str) -> Targ
 
 
 def transfer_notes(expansion: Expansion, facts: Facts) -> Iterator[str]:
-    """A line for each drafter of the cells whose artifact or cost curve was made with something else, and on which."""
+    """One line on the drafters of the cells whose artifact or cost curve was made with something else, if there are
+    any, and on which targets.
+    """
     targets: dict[tuple[str, str], list[str]] = defaultdict(list)
     for target, drafter, said in notes_of(expansion, facts):
         targets[drafter, said].append(target)
+    each = []
     for (drafter, said), on in targets.items():
-        yield f"drafter {drafter} on {', '.join(on)}: {said}"
+        where = ", ".join(on) if len(on) <= MOST_NAMED else f"{len(on)} targets"
+        each.append(f"drafter {drafter} on {where}: {said}")
+    if each:
+        yield "; ".join(each)
 
 
 def notes_of(expansion: Expansion, facts: Facts) -> Iterator[tuple[str, str, str]]:

@@ -107,14 +107,21 @@ def method_names(cells: list[Cell]) -> list[str]:
     used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for cell in cells:
         for option in OPTIONS:
-            used[cell.target.name, cell.drafter.name, option].add(str(getattr(cell.drafter, option)))
+            used[cell.target.name, cell.drafter.name, key_of(option, cell)].add(str(getattr(cell.drafter, option)))
     names = []
     for cell in cells:
-        told = [option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, option]) > 1]
+        told = [
+            option for option in OPTIONS if len(used[cell.target.name, cell.drafter.name, key_of(option, cell)]) > 1
+        ]
         extra = [option_text(option, getattr(cell.drafter, option)) for option in told]
         name = f"{visible(cell.drafter.name, 60)}{mark_of(cell)}"
         names.append("draft-free" if cell.is_baseline else ", ".join([name, *extra]))
     return names
+
+
+def key_of(option: str, cell: Cell) -> str:
+    """What an option is told apart within: max-commit goes with the rule of acceptance, which has a name already."""
+    return f"{option} of {cell.drafter.acceptance}" if option == "max_commit" else option
 
 
 def mark_of(cell: Cell) -> str:
@@ -123,7 +130,11 @@ def mark_of(cell: Cell) -> str:
 
 
 def option_text(option: str, value: object) -> str:
-    """An option and its value in a method's name; what is on or off as `cross-block` or `no cross-block`."""
+    """An option and its value in a method's name; a rule of acceptance by its name alone, what is on or off as
+    `cross-block` or `no cross-block`.
+    """
+    if option == "acceptance":
+        return str(value)
     if isinstance(value, bool) and option in VERIFICATION_IDENTITY:
         return f"{'' if value else 'no '}{option.replace('_', '-')}"
     return f"{option} {str(value)[:8]}"

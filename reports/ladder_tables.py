@@ -6,7 +6,7 @@ from reports import marks
 from reports.frames import Frames
 from reports.ladder_groups import LadderGroup, key_of, pooled_outputs, standard_id, threshold_id
 from reports.model import Head, Table, Value
-from reports.shown import shown
+from reports.shown import points, shown
 from reports.text import DASH, NOT_AVAILABLE, TIMES, interval, number
 from sweeps.agreement import Outputs
 from sweeps.ladder import Rung
@@ -190,10 +190,3 @@ def stepped(ratio: Estimate) -> Value:
     return Value(
         number(ratio.value) + side, interval(ratio), flag="good" if ratio.above() else "warning" if side else ""
     )
-
-
-def points(difference: Estimate) -> Value:
-    """A difference of shares in percentage points, with its sign."""
-    if difference.value is None:
-        return Value(NOT_AVAILABLE)
-    return Value(f"{100 * difference.value:+z.1f}", interval(difference, 1, 100))

@@ -28,6 +28,16 @@ def is_broken(result: CellResult) -> bool:
     return result.claim_holds is False or bool(result.alarms)
 
 
+def are_sound(*results: CellResult) -> bool:
+    """Whether none of these cells is broken, so that a sentence or a mean may count what rests on them."""
+    return not any(map(is_broken, results))
+
+
+def pooled(results: Sequence[CellResult]) -> list[CellResult]:
+    """The cells that a marked number over several of them is of: the sound ones, or all where every one is broken."""
+    return [result for result in results if not is_broken(result)] or list(results)
+
+
 def broken(*results: CellResult) -> str:
     """The cross of cells, of which one is broken; empty where none is."""
     return f" {BROKEN}" if any(map(is_broken, results)) else ""
@@ -69,14 +79,18 @@ def claim(result: CellResult) -> Value:
     return Value(text, flag="alarm") if is_broken(result) else Value(text)
 
 
-def crossed(pairs: Sequence[Sequence[CellResult]], noun: str, *, counted: bool = True) -> str:
-    """The sentence that says how many comparisons have a broken cell (and, if so, are not `counted`); empty where none
-    has.
-    """
-    bad = sum(bool(broken(*pair)) for pair in pairs)
+def crossed(pairs: Sequence[Sequence[CellResult]], noun: str) -> str:
+    """The sentence that says how many comparisons have a broken cell, and so are not counted; empty where none has."""
+    bad = sum(not are_sound(*pair) for pair in pairs)
     verb, are = ("has", "is") if bad == 1 else ("have", "are")
-    rest = "" if counted else f" and {are} not counted"
-    return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN}{rest}." if bad else ""
+    return f"{bad:,} of {count(len(pairs), noun)} {verb} a cell marked {BROKEN} and {are} not counted." if bad else ""
+
+
+def left_out(results: Sequence[CellResult], by: str = "") -> str:
+    """The sentence that says how many cells (`by` a rule) are broken, and so are not counted; empty where none is."""
+    bad = sum(map(is_broken, results))
+    are = "is" if bad == 1 else "are"
+    return f"{bad:,} of {count(len(results), 'cell')}{by} {are} marked {BROKEN} and not counted." if bad else ""
 
 
 def doubted(value: Value, *results: CellResult) -> Value:

@@ -13,7 +13,9 @@ Level = Literal["alarm", "warning", "note", "good"]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A table cell: text, the interval behind it, and marks. `flag` colours it, and is never the only sign."""
+    """A table cell: text, the interval (or other small print) behind it, and marks. `flag` colours it, and is never the
+    only sign.
+    """
 
     text: str
     interval: str = ""
@@ -33,12 +35,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table. `groups` are bodies with a heading row each (empty heading: none); `omitted` rows were left out."""
+    """A table. `groups` are bodies with a heading row each (empty heading: none); `omitted` rows were left out; `note`
+    says what holds for all rows.
+    """
 
     caption: str
     heads: tuple[Head, ...]
     groups: tuple[tuple[str, tuple[tuple[Value, ...], ...]], ...]
     omitted: int = 0
+    note: str = ""
     kind: Literal["table"] = "table"
 
     def __post_init__(self) -> None:

@@ -11,15 +11,17 @@ from reports.frames import Frames
 from reports.model import Level
 from reports.phrases import chance, span
 from reports.text import count, interval, number, percent, unsaid
-from sweeps.bound import least_forwards
+from sweeps.bound import fewest_forwards
 from sweeps.merge import NO_ROWS
 
 
 def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, str]]:
     """Which oracle needs fewer forwards on this target, at the largest budget and over all of them."""
-    held = [contest for contest in own if duel(contest)]
+    fought = [contest for contest in own if duel(contest)]
+    held = [contest for contest in fought if marks.are_sound(*duel(contest)[0])]
+    crossed = marks.crossed([pair for contest in fought for pair in duel(contest)], "duel")
     if not held:
-        return []
+        return [("note", crossed)] if crossed else []
     budget = max(contest.budget for contest in held)
     ratio = forwards_ratio(frames, [pair for contest in held if contest.budget == budget for pair in duel(contest)])
     if ratio.value is None:
@@ -55,7 +57,6 @@ def duel_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, st
     ahead = sum(verdict(one) == 1 for one in judged)
     doubt = f" ({maybe})" if (maybe := chance(ahead, len(judged))) else ""
     said = [f"By task and budget the position oracle is ahead beyond its interval in {ahead} of {len(judged)}{doubt}."]
-    crossed = marks.crossed([pair for contest in held for pair in duel(contest)], "duel")
     told = [text, *(said if judged else []), unsaid(bare, "duel"), crossed]
     return [("note", " ".join(filter(None, told)))]
 
@@ -64,7 +65,7 @@ def bound_share(held: Iterable[Contest], budget: int, kind: str, frames: Frames)
     """How much of the joint bound an oracle reaches at a budget, over all tasks; empty without joint oracles."""
     here = [contest for contest in held if contest.budget == budget]
     pairs = [(joint, own) for c in here if (joint := c.oracle(JOINT)) and (own := c.oracle(kind))]
-    part = forwards_ratio(frames, pairs)
+    part = forwards_ratio(frames, [pair for pair in pairs if marks.are_sound(*pair)])
     return "" if part.value is None else f" (alone it reaches {percent(part.value, 0)} of the joint bound)"
 
 
@@ -74,8 +75,7 @@ def bound_lines(own: tuple[Contest, ...], frames: Frames) -> list[tuple[Level, s
     for contest in own:
         for result in contest.results:
             for row in frames.rows.get(result.cell_id, NO_ROWS).generations.values():
-                lengths = row.prompt_tokens, row.tokens_generated, result.cell.decode.block_length
-                gap = row.counters.rounds - least_forwards(*lengths, contest.budget)
+                gap = row.counters.rounds - fewest_forwards(result.cell, row)
                 gaps[result.cell.drafter.kind == JOINT].append(gap)
     joint, below = gaps[True], sum(gap < 0 for gap in (*gaps[True], *gaps[False]))
     if below:

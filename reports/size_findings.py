@@ -151,10 +151,9 @@ def ends(values: list[float], unit: str) -> str:
 def left_out(groups: list[SizeGroup]) -> list[str]:
     """Cells that the sentences leave out, and why."""
     results = [result for group in groups for result in group.results]
-    broken, doubted = sum(map(marks.is_broken, results)), sum(bool(r.throughput.doubts) for r in results)
-    lines, by = [], "" if groups[0].rule == "standard" else f" by {groups[0].rule}"
-    if broken:
-        lines.append(f"{broken:,} of {count(len(results), 'cell')}{by} are marked {marks.BROKEN} and not counted.")
+    doubted = sum(bool(result.throughput.doubts) for result in results)
+    by = "" if groups[0].rule == "standard" else f" by {groups[0].rule}"
+    lines = [text] if (text := marks.left_out(results, by)) else []
     if doubted:
         lines.append(f"{doubted:,} of {count(len(results), 'timing')}{by} failed a gate and are not counted in times.")
     return lines

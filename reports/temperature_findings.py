@@ -47,24 +47,29 @@ def hot(pairs: Sequence[Pair]) -> Iterable[Line]:
     """Whether independent noise needs more forwards than coupled from T = 2 on."""
     here = [pair for pair in pairs if pair.temperature >= HOT]
     if here:
-        said = [
-            f"From T = {HOT:g} on, forwards for each generated token: {verdict(here)}",
-            ratios(here),
-            *crosses(here),
-        ]
-        yield "note", " ".join(said)
+        told = sound(here)
+        said = [verdict(told), ratios(told)] if told else []
+        start = f"From T = {HOT:g} on, forwards for each generated token:"
+        yield "note", " ".join([start, *said, *crosses(here)])
 
 
 def cold(pairs: Sequence[Pair]) -> Iterable[Line]:
     """Whether the two agree within noise up to T = 0.5."""
     here = [pair for pair in pairs if pair.temperature <= COLD]
     if here:
-        judged = [pair for pair in here if pair.judged]
+        told = sound(here)
+        judged = [pair for pair in told if pair.judged]
         apart = sum(pair.more or pair.fewer for pair in judged)
         text = f"the noise modes agree within their 95 % intervals in {len(judged) - apart} of "
         doubt = chance(apart, len(judged), sides=2)
         said = [text + f"{count(len(judged), 'comparison')}{f' (apart: {doubt})' if doubt else ''}."] if judged else []
-        yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *open_ones(here), ratios(here), *crosses(here)])}"
+        said += [*open_ones(told), ratios(told)] if told else []
+        yield "note", f"Up to T = {COLD:g}: {' '.join([*said, *crosses(here)])}"
+
+
+def sound(pairs: Sequence[Pair]) -> list[Pair]:
+    """The comparisons without a broken cell: no sentence counts another."""
+    return [pair for pair in pairs if marks.are_sound(pair.coupled, pair.independent)]
 
 
 def crosses(pairs: Sequence[Pair]) -> Iterable[str]:
@@ -143,7 +148,8 @@ def answers(level: Temperature) -> str:
     """The share of right answers at one temperature, with its interval and what it is of."""
     span = f" ({interval(level.right, 0, 100)})" if level.right.has_interval else ""
     of = count(level.right.n, "prompt") + (f" in {len(level.modes)} noise modes" if len(level.modes) > 1 else "")
-    return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}"
+    cross = f" {marks.BROKEN}" if marks.BROKEN in level.mark else ""  # a noise mode is broken and not in it
+    return f"{percent(level.right.value, 0)}{span} of {of} at T = {level.temperature:g}{cross}"
 
 
 def argmax(qualities: Sequence[Quality]) -> Iterable[Line]:
@@ -167,7 +173,8 @@ def spread(shares: Sequence[float]) -> str:
 
 def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     """Whether measured agreement keeps above the bound where the proposition speaks of it."""
-    drawn = [r for r in results if r.cell.decode.temperature > 0 and r.draws.bound.value is not None]
+    measured = [r for r in results if r.cell.decode.temperature > 0 and r.draws.bound.value is not None]
+    drawn = [result for result in measured if marks.are_sound(result)]
     of_it = [result for result in drawn if bound_holds_for(result.cell.decode)]
     held = [result for result in of_it if result.draws.agreement.has_interval]
     below = [result for result in held if result.draws.below_bound]
@@ -181,6 +188,8 @@ def bound(results: Sequence[CellResult], labels: Labels) -> Iterable[Line]:
     elif held:
         text = "The measured agreement of no cell lies wholly below (1-d)/(1+d)"
         yield "note", f"{text}: {count(len(held), 'cell')} with coupled noise and confidence top1."
+    if text := marks.left_out([result for result in measured if bound_holds_for(result.cell.decode)]):
+        yield "note", f"Agreement against (1-d)/(1+d): {text}"
     if text := unsaid([r.draws.agreement for r in of_it if not r.draws.agreement.has_interval], "cell"):
         yield "note", f"Agreement against (1-d)/(1+d): {text}"
     if any(r.cell.decode.noise == "coupled" and r.cell.decode.confidence == "sampled" for r in drawn):

@@ -96,7 +96,7 @@ def levels(free: Sequence[CellResult], rows: Mapping[str, CellRows]) -> tuple[Le
     for temperature in sorted({result.cell.decode.temperature for result in free}):
         here = [result for result in free if result.cell.decode.temperature == temperature]
         by_prompt: dict[int, list[GenerationRecord]] = {}
-        for result in here:
+        for result in filter(marks.are_sound, here):
             for index, row in rows.get(result.cell_id, NO_ROWS).generations.items():
                 by_prompt.setdefault(index, []).append(row)
         drawn = dict.fromkeys(result.cell.decode.noise for result in here) if temperature > 0 else {}

@@ -40,7 +40,7 @@ def loss_line(condition: Condition, lines: list[Line], frames: Frames) -> str:
     if not pairs:
         return "No transferred drafter has a native one beside it: nothing can be said of what transferring costs."
     bare = unsaid([estimate for estimate, _ in losses if not estimate.has_interval], "pair")
-    crossed = marks.crossed([cells_of(*pair) for pair in pairs], "pair", counted=False)
+    crossed = marks.crossed([cells_of(*pair) for pair in pairs], "pair")
     if not known:
         return " ".join(filter(None, (bare, crossed)))
     values = [value_of(estimate) for estimate, _ in known]
@@ -63,7 +63,7 @@ def cells_of(line: Line, other: Line) -> tuple[CellResult, ...]:
 
 def sound(pairs: Iterable[tuple[Line, Line]]) -> list[tuple[Line, Line]]:
     """The pairs without a broken cell: no sentence counts another."""
-    return [pair for pair in pairs if not marks.broken(*cells_of(*pair))]
+    return [pair for pair in pairs if marks.are_sound(*cells_of(*pair))]
 
 
 def doubt(hits: int, n: int) -> str:
@@ -101,7 +101,7 @@ def standing_line(condition: Condition, lines: list[Line], frames: Frames) -> st
                 f"{n - ahead - behind} are open."
             )
         bare = unsaid([ratio for ratio, _ in ratios if not ratio.has_interval], "comparison")
-        crossed = marks.crossed([cells_of(*pair) for pair in pairs], "comparison", counted=False)
+        crossed = marks.crossed([cells_of(*pair) for pair in pairs], "comparison")
         texts += [f"Against {what} {rest}" for rest in (bare, crossed) if rest]
     return " ".join(filter(None, texts))
 

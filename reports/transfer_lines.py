@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from reports.frames import Frames
-from reports.marks import is_broken
+from reports.marks import are_sound
 from sweeps.aggregate import CellResult
 from sweeps.merge import NO_ROWS
 from sweeps.records import GenerationRecord
@@ -64,8 +64,7 @@ def fewest(lines: Iterable[Line]) -> Line | None:
 
     def rank(line: Line) -> tuple[bool, bool, int, float]:
         values = reductions(line)
-        is_sound = not any(map(is_broken, line.results))
-        return bool(values), is_sound, len(values), fmean(values) if values else 0.0
+        return bool(values), are_sound(*line.results), len(values), fmean(values) if values else 0.0
 
     return max(lines, key=rank, default=None)
 
@@ -84,10 +83,13 @@ def of_task(line: Line, task: str) -> Line | None:
 def by_prompt(frames: Frames, *lines: Line) -> list[list[tuple[GenerationRecord, ...]]]:
     """For each prompt of each task, the generations of `lines`, a tuple for each seed with which all decoded it.
 
-    Prompts are the sampling unit: with more seeds one is better known, but there are not more of them.
+    Tasks and seeds with a broken cell are left out where there are others. Prompts are the sampling unit: with more
+    seeds one is better known, but there are not more of them.
     """
     found: dict[tuple[str, int], list[tuple[GenerationRecord, ...]]] = defaultdict(list)
-    for place in (place for place in lines[0].cells if all(place in line.cells for line in lines)):
+    shared = [place for place in lines[0].cells if all(place in line.cells for line in lines)]
+    sound = [place for place in shared if are_sound(*(line.cells[place] for line in lines))]
+    for place in sound or shared:
         rows = [frames.rows.get(line.cells[place].cell_id, NO_ROWS).generations for line in lines]
         for index in sorted(set.intersection(*(set(own) for own in rows))):
             found[place[0], index].append(tuple(own[index] for own in rows))

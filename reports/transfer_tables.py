@@ -14,17 +14,17 @@ from reports.shown import shown
 from reports.text import DASH, TIMES, count, interval, no_interval, number
 from reports.transfer_lines import Line, by_prompt, fewest, loss, paired, versus
 from reports.transfers import Condition
-from reports.uncached import beside
+from reports.uncached import agreed, given
 from sweeps.claims import Claim
 from sweeps.statistics import Estimate, mean, ratio_of_sums
 
 NATIVE, ABSENT = "native", "not in the plan"
-VERDICTS = {1: "ahead of", -1: "behind", 0: "open:"}
+VERDICTS = {1: "ahead of ", -1: "behind ", 0: "open: "}
+PairGroup = tuple[str, tuple[tuple[Value, ...], ...]]  # a target with its claim, and its rows
 PAIR_HEADS = (
-    Head(name="Target", number=False),
     Head(name="Drafter", number=False),
     Head(name="Prompts", meaning="decoded, of all tasks and seeds that the row is about"),
-    Head(name="Identical", number=False, meaning="equal to draft-free, token by token, of those compared; the claim"),
+    Head(name="Identical", number=False, meaning="equal to draft-free, token by token, of those compared"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
     Head(name="Native NFE", unit="forwards/prompt", meaning="the native drafter's, on the prompts that both decoded"),
     Head(name="Tokens a forward", meaning="generated tokens over forwards"),
@@ -122,30 +122,51 @@ def scaled(estimate: Estimate) -> Estimate:
 
 def pairs(condition: Condition, frames: Frames) -> Table:
     """Every pair beside its rivals, over all tasks."""
-    caption = f"Every pair: {condition.title}"
-    return Table(caption=caption, heads=PAIR_HEADS, groups=(("", tuple(pair_rows(condition, frames))),))
+    return pairs_table(f"Every pair: {condition.title}", pair_groups(condition, frames))
 
 
 def pairs_by_task(condition: Condition, frames: Frames) -> Table:
     """Every pair beside its rivals, task by task."""
-    groups = tuple((task, tuple(pair_rows(condition.of_task(task), frames))) for task in condition.tasks)
-    return Table(caption=f"Every pair by task: {condition.title}", heads=PAIR_HEADS, groups=groups)
+    groups = [group for task in condition.tasks for group in pair_groups(condition.of_task(task), frames, f"{task}, ")]
+    return pairs_table(f"Every pair by task: {condition.title}", groups)
 
 
-def pair_rows(condition: Condition, frames: Frames) -> list[tuple[Value, ...]]:
-    """Every transferred drafter below the native ones of its target, with a row for what the plan leaves out."""
-    rows = []
+def pairs_table(caption: str, groups: list[PairGroup]) -> Table:
+    """The pairs by target. Where no ratio has an interval, for one reason, that is said once and not in every row."""
+    why = {value.interval for _, rows in groups for row in rows for value in row[-2:] if value.text != DASH}
+    if len(why) != 1 or not (reason := why.pop()).startswith("no interval"):
+        return Table(caption=caption, heads=PAIR_HEADS, groups=tuple(groups))
+    bare = [
+        (target, tuple((*row[:-2], *(replace(value, interval="") for value in row[-2:])) for row in rows))
+        for target, rows in groups
+    ]
+    note = f"{caption}. Ratios over baselines have {reason}: nothing is called ahead or behind."
+    return Table(caption=caption, heads=PAIR_HEADS, groups=tuple(bare), note=note)
+
+
+def pair_groups(condition: Condition, frames: Frames, before: str = "") -> list[PairGroup]:
+    """Under each target and the claim of its outputs: every transferred drafter below the native ones, with a row for
+    what the plan leaves out.
+    """
+    groups = []
     for target in condition.targets:
         lines = [condition.line(source, target) for source in condition.sources]
         here = [line for line in lines if line is not None]
         natives = {native.drafter: native for line in here if (native := condition.native(line)) is not None}
-        rows += [pair_row(condition, native, frames) for native in natives.values()]
+        rows = [pair_row(condition, native, frames) for native in natives.values()]
         for source, line in zip(condition.sources, lines, strict=True):
             if line is None:
-                rows.append((Value(target), Value(condition.names[source]), Value(ABSENT), *[Value(DASH)] * 7))
+                rows.append((Value(condition.names[source]), Value(ABSENT), *[Value(DASH)] * (len(PAIR_HEADS) - 2)))
             elif not line.native:
                 rows.append(pair_row(condition, line, frames))
-    return rows
+        if rows:
+            groups.append((f"{before}{target}{claim_on(condition.lines[target])}", tuple(rows)))
+    return groups
+
+
+def claim_on(lines: tuple[Line, ...]) -> str:
+    """What all outputs of a condition on one target may claim: it follows from the noise and the target's cache."""
+    return f": {lines[0].first.claim}{given(lines[0].first)}" if lines else ""
 
 
 def pair_row(condition: Condition, line: Line, frames: Frames) -> tuple[Value, ...]:
@@ -160,7 +181,6 @@ def pair_row(condition: Condition, line: Line, frames: Frames) -> tuple[Value, .
     prompts = (few or str(line.n)) + (f", {count(missing, 'cell')} {ABSENT}" if missing else "")
     native = None if line.native else condition.native(line)
     return (
-        Value(line.target),
         Value(f"{name}{f', {NATIVE}' if line.native else ''}{broken}", flag="alarm" if broken else ""),
         Value(prompts, flag="warning" if few or missing else ""),
         identical(line),
@@ -182,13 +202,11 @@ def native_nfe(line: Line, native: Line | None, frames: Frames) -> Value:
 
 
 def identical(line: Line) -> Value:
-    """How many generations equal draft-free decoding, what is claimed, and what an approximate cache changes."""
+    """How many generations equal draft-free decoding, and what an approximate cache changes."""
     checked = sum(result.identity.n_checked for result in line.results)
     equal = sum(result.identity.n_identical for result in line.results)
     broken = marks.broken(*line.results)
-    return Value(
-        f"{equal:,} of {checked:,}, {line.first.claim}{broken}{beside(*line.results)}", flag="alarm" if broken else ""
-    )
+    return Value(f"{equal:,} of {checked:,}{broken}", agreed(*line.results), flag="alarm" if broken else "")
 
 
 def standing(baseline: Line | None, line: Line, frames: Frames) -> Value:
@@ -196,5 +214,6 @@ def standing(baseline: Line | None, line: Line, frames: Frames) -> Value:
     ratio = versus(frames, line, baseline)
     if baseline is None or ratio.value is None:
         return Value(DASH)
-    said = VERDICTS[verdict(ratio)] if ratio.has_interval else f"{no_interval([ratio])}:"
-    return Value(f"{said} {baseline.name}{marks.mark(*baseline.results)} {number(ratio.value)}", interval(ratio))
+    said = VERDICTS[verdict(ratio)] if ratio.has_interval else ""
+    text = f"{said}{baseline.name}{marks.mark(*baseline.results)} {number(ratio.value)}"
+    return Value(text, interval(ratio) or no_interval([ratio]))

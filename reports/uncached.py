@@ -22,15 +22,27 @@ LEAD = (
 
 def beside(*results: CellResult) -> str:
     """What stands behind the claim that cells of one target and rule share; empty where the cache is exact."""
-    first, cache = results[0], results[0].cell.target.cache
-    if first.agreement is None:
+    changed = agreed(*results)
+    return f" ({results[0].cell.target.cache}; {changed})" if changed else given(results[0])
+
+
+def given(result: CellResult) -> str:
+    """The kind of an approximate cache behind a claim; empty where the cache is exact."""
+    if result.agreement is None:
         return ""
-    if first.claim == Claim.DISTRIBUTION_EXACT:
-        return f" (given the {cache} cache)"
+    cache = result.cell.target.cache
+    return f" (given the {cache} cache)" if result.claim == Claim.DISTRIBUTION_EXACT else f" ({cache})"
+
+
+def agreed(*results: CellResult) -> str:
+    """How many outputs of cells equal those without a cache; empty where the cache is exact or none need be equal."""
+    first = results[0]
+    if first.agreement is None or first.claim == Claim.DISTRIBUTION_EXACT:
+        return ""
     if not first.cell.is_comparable_uncached:
-        return f" ({cache}; uncached: not comparable)"
+        return "uncached: not comparable"
     equal, n = totals(results)
-    return f" ({cache}; {f'{equal:,}/{n:,} equal uncached' if n else 'uncached: not measured'})"
+    return f"{equal:,}/{n:,} equal uncached" if n else "uncached: not measured"
 
 
 def totals(results: Iterable[CellResult]) -> tuple[int, int]:

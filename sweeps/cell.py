@@ -95,6 +95,10 @@ class Cell:
             return self.baseline()
         return replace(self, decode=replace(self.decode, commit="standard"))
 
+    def exactly(self) -> "Cell":
+        """The cell that differs in its rule of acceptance alone, which is `exact`."""
+        return replace(self, drafter=replace(self.drafter, acceptance="exact", max_commit=False))
+
     def uncached(self) -> "Cell":
         """The draft-free cell of the same target without a cache: what an approximate cache is measured against.
 

@@ -27,8 +27,9 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledCell:
-    """A cell, the drafter labels that mean it (the first is shown), and whether it was added: as a baseline, or as
-    the uncached `reference` that an approximate cache is measured against.
+    """A cell, the drafter labels that mean it (the first is shown: one that names the artifact, before one that means
+    each target's own), and whether it was added: as a baseline, or as the uncached `reference` that an approximate
+    cache is measured against.
     """
 
     cell: Cell
@@ -72,14 +73,21 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
             _drop(dropped, *gone)
             continue
         cell = _cell(spec, point, facts)
-        label = point["drafter"].name
-        known = asked.get(cell.cell_id)
+        label, known = point["drafter"].name, asked.get(cell.cell_id)
         repeats += known is not None and label in known.labels
-        labels = (label,) if known is None else tuple(dict.fromkeys((*known.labels, label)))
-        asked[cell.cell_id] = LabelledCell(cell=known.cell if known else cell, labels=labels)
+        labels = (label,) if known is None else _ranked((*known.labels, label), spec)
+        cell = known.cell if known else cell
+        cell = replace(cell, drafter=replace(cell.drafter, name=labels[0]))
+        asked[cell.cell_id] = LabelledCell(cell=cell, labels=labels)
     cells = _with_baselines(asked)
     cells += _references(cells) if spec.measure.uncached_prompts else ()
     return Expansion(cells=cells, dropped=tuple(dropped.values()), notes=tuple(_notes(spec, cells, matched, repeats)))
+
+
+def _ranked(labels: tuple[str, ...], spec: SweepSpec) -> tuple[str, ...]:
+    """Each label once, those first whose own entry names the artifact: it is called that on every target."""
+    naming = {drafter.name for drafter in spec.drafters if "checkpoint" in drafter.fixed}
+    return tuple(sorted(dict.fromkeys(labels), key=lambda label: label not in naming))
 
 
 def _points(spec: SweepSpec, facts: Facts) -> Iterator[Point]:
@@ -169,15 +177,17 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
     artifact = facts.artifacts.get((target, drafter.name))
     pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
     if artifact is None:
-        command = facts.commands.get((target, drafter.name), kind.artifact.command)
-        make = f"make one ({command}), then name it as the checkpoint of drafter {drafter.name}"
-        return pair, f"no {noun} is known for {target}: {make}"
+        ways = facts.ways.get((target, drafter.name), f"make one ({kind.artifact.command})")
+        return pair, f"no {noun} is known for {target}: {ways}"
     if artifact.commit not in (None, point["commit"]):
         how = kind.artifact.command + (f" --tau {point['tau']}" if point["commit"] == "threshold" else "")
         make = f"make another ({how}), and a drafter of its own with it as the checkpoint"
         return pair | {"commit": point["commit"]}, f"its {noun} is for the commit rule {artifact.commit}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
+    if artifact.hidden not in (None, wide := facts.hidden.get(target, artifact.hidden)):
+        fit = f"fit it to {target}: {kind.artifact.command} --calibrate-from {artifact.path} --target {target}"
+        return pair, f"its {noun} reads vectors {artifact.hidden} wide, and those of {target} are {wide} wide: {fit}"
     if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
         return pair | {"budget": point["budget"]}, f"its {noun} is for budgets up to {artifact.budget_max}"
     return None
@@ -254,8 +264,12 @@ def _drop(dropped: dict[str, Dropped], axes: Point, reason: str) -> None:
 
 def _notes(spec: SweepSpec, cells: tuple[LabelledCell, ...], matched: set[int], repeats: int) -> Iterator[str]:
     """What a person should know about the list of cells."""
-    for labels in dict.fromkeys(labelled.labels for labelled in cells if len(labelled.labels) > 1):
-        yield f"{', '.join(labels[1:])}: the same work as {labels[0]} (listed once, under that name)"
+    same: dict[tuple[str, ...], dict[str, None]] = {}
+    for labels in (labelled.labels for labelled in cells if len(labelled.labels) > 1):
+        same.setdefault(labels[1:], {})[labels[0]] = None
+    for others, firsts in same.items():
+        name = "that name" if len(firsts) == 1 else "those names"
+        yield f"{', '.join(others)}: the same work as {', '.join(firsts)} (listed once, under {name})"
     if repeats:
         why = "(an axis value twice, or one that changes nothing at temperature 0)"
         yield f"{repeats} grid points repeat others {why}" if repeats > 1 else f"1 grid point repeats another {why}"

@@ -18,6 +18,7 @@ class Artifact:
     `budget_max` is the largest budget it was made for (None: any); `made_on` names the targets that it was made on
     where this one is none of them (a transfer, which people are told of); `origins` are all of them. `commit` is the
     commit rule it was made for, `tau` that rule's threshold (None: the standard rule has none, or it is not made yet).
+    `hidden` is the width of the vectors it reads of a target (None: it reads none).
     """
 
     path: str
@@ -27,6 +28,7 @@ class Artifact:
     made_on: str = ""
     commit: CommitRule | None = None
     tau: float | None = None
+    hidden: int | None = None
     origins: tuple[MadeOn, ...] = ()
 
 
@@ -49,10 +51,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec; `commands` make the artifact that a (target, drafter) has none of."""
+    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks.
+
+    `hidden` is how wide the vectors of a target are, where that is known.
+    """
 
     kinds: Mapping[str, DrafterKind]
     max_positions: Mapping[str, int]
     artifacts: Mapping[tuple[str, str], Artifact]
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
-    commands: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    ways: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    hidden: Mapping[str, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ outputs also against threshold decoding, throughput also against the standard ru
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sweeps.aggregate import CellResult
 from sweeps.bound import fewest_forwards
@@ -129,8 +129,7 @@ def exact_of(result: CellResult, results: list[CellResult]) -> CellResult | None
     """The cell that is equal but for its acceptance rule, which is `exact`."""
     if result.cell.drafter.acceptance == "exact":
         return None
-    options = {"acceptance": "exact", "max_commit": False}
-    wanted = replace(result.cell, drafter=replace(result.cell.drafter, **options)).cell_id
+    wanted = result.cell.exactly().cell_id
     return next((other for other in results if other.cell_id == wanted), None)
 
 

@@ -3,13 +3,13 @@
 Each round reveals one step of the target and each accepted draft state one more, so steps = rounds + accepted, where
 rounds are NFE less the recomputes. Under the standard rule a step is one token, under the threshold rule one or more;
 draft-free decoding needs exactly one forward a step; a drafter can never need more rounds than that (with
-`verify_margin` it may need more forwards), nor any rule fewer than one a block; a timed pass repeats the decode pass
-exactly.
+`verify_margin` it may need more forwards), nor fewer than its budget and options allow (`bound.py`); a timed pass
+repeats the decode pass exactly.
 """
 
 from collections.abc import Iterator
 
-from sweeps.bound import blocks
+from sweeps.bound import fewest_rounds
 from sweeps.cell import Cell
 from sweeps.claims import claim_of
 from sweeps.merge import Alarm, CellRows
@@ -38,12 +38,12 @@ def generation_alarms(cell: Cell, row: GenerationRecord, draft_free: GenerationR
     if cell.is_baseline and nfe != steps:
         message = f"prompt {row.prompt_index}: {nfe} forwards for {steps} {made} without drafts"
         yield Alarm(kind=f"draft-free NFE differs from {made}", message=message, prompt_id=row.prompt_id)
+    elif sets and rounds < (least := fewest_rounds(cell, row)):
+        message = f"prompt {row.prompt_index}: {rounds} rounds for {steps} {made}, {least} is the least there can be"
+        yield Alarm(kind="fewer forwards than can be", message=message, prompt_id=row.prompt_id)
     if row.steps and not is_partition(row, most=tokens if sets else 1):
         message = f"prompt {row.prompt_index}: {tokens} tokens in {len(row.steps)} steps of {sum(row.steps)} commits"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)
-    if sets and rounds < (least := blocks(row.prompt_tokens, tokens, cell.decode.block_length)):
-        message = f"prompt {row.prompt_index}: {rounds} rounds for {least} blocks"
-        yield Alarm(kind="fewer forwards than blocks", message=message, prompt_id=row.prompt_id)
     if row.counters.recomputes and not cell.drafter.verify_margin:
         message = f"prompt {row.prompt_index}: {row.counters.recomputes} recomputes without a margin to verify"
         yield Alarm(kind="counts do not add up", message=message, prompt_id=row.prompt_id)

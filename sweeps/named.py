@@ -1,7 +1,7 @@
 """What the names on a sweep's axes stand for: entries of its `targets:`, `tasks:`, `drafters:`, or the built-in tables.
 
 After this every name that the grid uses has a spec, so nothing later needs to look a name up. A target may also be
-given directly as a path or hub id (it contains a `/`), a task as `kind:PATH`. An entry's `path` may be a built-in
+given directly as a directory or a hub id (owner/name), a task as `kind:PATH`. An entry's `path` may be a built-in
 target's name: the same checkpoint with another dtype or kind of cache. Whatever it is called, a checkpoint of the table
 has the table's dtype and block length unless they are stated.
 """
@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from sweeps.mapping import build, check_keys, convert, mapping
+from sweeps.paths import cut, expanded
 from sweeps.source import Path, Source, dotted
 from sweeps.spec import MAX_BLOCK, DrafterSpec, TargetSpec, TaskSpec
 from sweeps.tables import Tables, unknown
@@ -38,11 +39,11 @@ def targets(names: tuple[str, ...], raw: object, tables: Tables, source: Source)
     known = {**tables.targets, **own}
     specs = []
     for index, name in enumerate(names):
-        if name not in known and "/" in name:
+        if name not in known and ("/" in name or expanded(name, f"target {cut(name)}: path").is_dir()):
             built_in = _built_in(name, tables)
             known[name] = replace(built_in, name=name) if built_in else TargetSpec(name=name, path=name)
         if name not in known:
-            message = unknown("target", name, known) + " (a directory or hub id contains a `/`)"
+            message = unknown("target", name, known) + " (or a directory, or a hub id owner/name)"
             raise source.error(_axis("target", index, source), message)
         specs.append(known[name])
     return tuple(dict.fromkeys(specs))

@@ -56,7 +56,6 @@ LAYOUTS = {
             "architectures": ["SDARForCausalLM"],
             "model_type": "sdar",
             "head_dim": 8,
-            "block_size": 999,
             "attention_bias": False,
         },
         shape={"kv_heads": 2},

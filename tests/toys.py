@@ -8,7 +8,7 @@ to a logit, as kernels chosen by shape do on real devices.
 
 import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -237,7 +237,10 @@ class RandomDrafter:
 
 @dataclass
 class RandomStepsDrafter:
-    """Valid random trees whose drafts fill one to three positions more than their parents, mostly by stale tokens."""
+    """Valid random trees whose drafts fill one to three positions more than their parents, mostly by stale tokens.
+
+    Where drafts may go on in the next block, some do.
+    """
 
     seed: int
     budget: int = 6
@@ -245,20 +248,51 @@ class RandomStepsDrafter:
     def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
         rng = random.Random(hashed(self.seed, root.tokens))
         states, parents, steps = [root], [-1], list[tuple[Commit, ...]]([()])
+        kept = 1 if stale.beyond is None else 0
         for _ in range(4 * self.budget):
             parent = rng.randrange(len(states))
             open = states[parent].open
-            if len(states) > self.budget or len(open) < 2:
+            if len(states) > self.budget or len(open) <= kept or states[parent].behind:
                 continue
-            places = sorted(rng.sample(open, min(rng.randint(1, 3), len(open) - 1)))
+            places = sorted(rng.sample(open, min(rng.randint(1, 3), len(open) - kept)))
             step = tuple(Commit(place, int(stale.drawn_ids_L2[place, rng.choice((0, 0, 0, 1))])) for place in places)
-            state = states[parent].fill(*step)
-            if state not in states:
+            state = crossed(states[parent].fill(*step), stale)
+            if state is not None and state not in states:
                 states.append(state)
                 parents.append(parent)
                 steps.append(step)
-        masses = tuple(0.5 ** (len(root.open) - len(state.open)) for state in states)
-        return DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=masses)
+        masses = [1.0]
+        for parent, step in zip(parents[1:], steps[1:], strict=True):
+            masses.append(masses[parent] * 0.5 ** len(step))
+        return DraftTree(states=tuple(states), parents=tuple(parents), steps=tuple(steps), masses=tuple(masses))
+
+
+def crossed(state: BlockState, stale: Stale) -> BlockState | None:
+    """The state itself, or, where it fills the block, the next one's first (None: there is none to go on in)."""
+    if not state.full:
+        return state
+    return stale.beyond.after(state) if stale.beyond else None
+
+
+@dataclass
+class KnowingStepsDrafter:
+    """Drafts the true future as a chain: the target's step in every (start of a block, state) that a run went through,
+    recorded before. Where drafts may go on in the next block, its chain does.
+    """
+
+    future: Mapping[tuple[int, BlockState], tuple[Commit, ...]]
+    budget: int
+
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        states, steps = [root], list[tuple[Commit, ...]]([()])
+        while len(states) <= self.budget and (step := self.future.get((stale.start, states[-1]))):
+            state = crossed(states[-1].fill(*step), stale)
+            if state is None:
+                break
+            states.append(state)
+            steps.append(step)
+        parents, nodes = tuple(range(-1, len(states) - 1)), len(states)
+        return DraftTree(states=tuple(states), parents=parents, steps=tuple(steps), masses=(1.0,) * nodes)
 
 
 @dataclass

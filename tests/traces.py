@@ -33,10 +33,10 @@ def toy_cell(
     )
 
 
-def toy_trace(target: ToyTarget, cell: Cell, index: int = 0, prompt: str = "hello") -> Trace:
-    """The trajectory of one prompt."""
+def toy_trace(target: ToyTarget, cell: Cell, index: int = 0, prompt: str = "hello", *, states: bool = False) -> Trace:
+    """The trajectory of one prompt, with `states` as a set model's training asks for it."""
     ids = target.encode(prompt)
-    return record(target, cell, prompt_id=f"p{index}", prompt_index=index, prompt_ids=ids)[1]
+    return record(target, cell, prompt_id=f"p{index}", prompt_index=index, prompt_ids=ids, states=states)[1]
 
 
 class OrderedTarget(ToyTarget):

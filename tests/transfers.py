@@ -17,12 +17,12 @@ def made_on(*numbers: int, mark: str = "") -> tuple[MadeOn, ...]:
     return tuple(MadeOn(target=NAMES[number] + mark, digest=f"{number:064x}") for number in numbers)
 
 
-def order_models(base: DrafterSpec, target: int, sources: Iterable[int], mark: str = "") -> list[DrafterSpec]:
-    """The order model of every source, called `spot` on its own target."""
+def order_models(base: DrafterSpec, sources: Iterable[int], mark: str = "") -> list[DrafterSpec]:
+    """The order model of every source, under one name on all targets."""
     return [
         replace(
             base,
-            name=("spot" if source == target else f"from-{NAMES[source]}") + mark,
+            name=f"from-{NAMES[source]}{mark}",
             digest=f"model {source}",
             origins=made_on(source, mark=mark),
         )
@@ -56,7 +56,7 @@ def transfers(
             digest=f"graph {number}",
             origins=made_on(number, mark=mark),
         )
-        drafters = [graph, *order_models(cell.drafter, number, range(targets), mark)]
+        drafters = [graph, *order_models(cell.drafter, range(targets), mark)]
         cells += [replace(cell, drafter=drafter) for drafter in drafters]
     return tuple(cells)
 

@@ -26,6 +26,8 @@ FAMILIES = {
     "DreamModel": FamilyEntry(loader=LOADER, read="workers.targets.dream:read", exact_cache=False, caches=WHOLE_CACHES),
 }
 
+WITH_SETS = ("tiny-sdar", "tiny-llada2")  # the zoo's targets with a set model
+
 TARGETS = {
     **{
         name: TargetEntry(
@@ -34,6 +36,7 @@ TARGETS = {
             artifacts={
                 "order_model": str(ZOO / "drafters" / f"spot-{name}"),
                 "draft_graph": str(ZOO / "drafters" / f"spiffy-{name}"),
+                **({"set_model": str(ZOO / "drafters" / f"sets-{name}")} if name in WITH_SETS else {}),
             },
         )
         for name in ("tiny-sdar", "tiny-sdar-s", "tiny-llada2", "tiny-llada", "tiny-dream")
@@ -65,6 +68,12 @@ ARTIFACTS = {
         command="spot train order",
         result="model",
         inspect="workers.models.facts:inspect_named",
+    ),
+    "set_model": ArtifactEntry(
+        noun="set model",
+        command="spot train sets",
+        result="model",
+        inspect="workers.models.set_facts:inspect_named",
     ),
     "draft_graph": ArtifactEntry(
         noun="draft graph",
@@ -111,6 +120,16 @@ DRAFTERS = {
         uses=("budget", "gamma", "hedge", "merge_states", "checkpoint", "verify_margin", "cost"),
         artifact="order_model",
     ),
+    "spot-sets": DrafterEntry(
+        factory="workers.drafters.spot_sets:make",
+        summary="tree of the target's whole steps, predicted from its hidden states (arXiv 2610.22543)",
+        uses=(
+            *("budget", "gamma", "checkpoint", "verify_margin"),
+            *("acceptance", "max_commit", "cross_block", "refresh"),
+        ),
+        commits=("threshold",),
+        artifact="set_model",
+    ),
     "oracle_position": DrafterEntry(
         factory="workers.drafters.oracle_position:make",
         summary="chain of the target's real next positions with stale tokens, while these are right",
@@ -136,9 +155,9 @@ OPTIONS = {  # what each option of DrafterSpec means, for people; the defaults a
     "gamma": "mass floor: drafts whose mass is below it are not verified",
     "hedge": "stale probability of the best token below which the second one is drafted too; 0: never",
     "merge_states": "verify a state that two orders reach once, with the mass of both",
-    "checkpoint": "the order model or draft graph, a path; none: the one shipped for the target",
+    "checkpoint": "order model, draft graph or set model, a directory or a shipped name; not given: the target's own",
     "verify_margin": "verdicts closer than this are made again in the draft-free shape; 0: none",
-    "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; none: all",
+    "cost": "a cost curve (spot measure cost): verify only the drafts worth their time; not given: all",
     "acceptance": "which drafted steps of threshold decoding are committed: exact | subset | cut | product",
     "max_commit": "of the paths that acceptance allows, take the one with the most commits, not the first",
     "cross_block": "a draft that fills the block goes on with the next one",
@@ -175,6 +194,11 @@ TASKS = {
 def target_at(path: str) -> TargetEntry | None:
     """The entry of the table whose checkpoint is at `path`."""
     return next((entry for entry in TARGETS.values() if entry.path == path), None)
+
+
+def shipped(kind: str) -> tuple[str, ...]:
+    """The names of the zoo's artifacts of a kind, which a drafter's `checkpoint` may give."""
+    return tuple(Path(entry.artifacts[kind]).name for entry in TARGETS.values() if kind in entry.artifacts)
 
 
 def resolve(reference: str) -> Any:

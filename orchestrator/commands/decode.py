@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from orchestrator.commands.shared import UserPath, console, default_of, once
+from orchestrator.commands.shared import UserPath, console, default_of, once, say_lengths
 from sweeps.spec import Acceptance
 from workers.catalog import OPTIONS
 
@@ -89,6 +89,7 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     from orchestrator import show_decode
     from workers.decode_one import decode_prompts
 
+    say_lengths((target,), options["block_length"])
     failed, screen = False, console()
     for decoded in decode_prompts(
         cell.target,

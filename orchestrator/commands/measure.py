@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once
+from orchestrator.commands.shared import UserPath, once, say_lengths
 
 
 @click.group()
@@ -43,6 +43,7 @@ def cost(out: Path, states: str | None, prefixes: str | None, **options: Any) ->
         if text:
             options[name] = numbers(name, text)
     request = CostRequest(**options)
+    say_lengths((request.target,), request.block_length)
     last = ""
 
     def show(what: str, done: int, total: int) -> None:

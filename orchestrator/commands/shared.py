@@ -1,7 +1,7 @@
 """What several commands share: the SWEEP argument, the run directory, the console, JSON."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,16 @@ def console(*, stderr: bool = False) -> "Console":
     return Console(stderr=stderr, width=None if stream.isatty() else WIDE, highlight=False)
 
 
+def say_lengths(targets: Sequence[str], block_length: int | None) -> None:
+    """Say of which of a command's targets a stated block length is not the one that the target was made for."""
+    from orchestrator.block_lengths import length_notes
+    from orchestrator.train_shared import target_spec
+
+    if block_length is not None:
+        for note in length_notes((target_spec(name, ""), block_length) for name in targets):
+            click.echo(f"note: {note}", err=True)
+
+
 def default_of(option: str) -> str:
     """What an option of a drafter is when nothing is said, as people write it."""
     from sweeps.spec import DrafterSpec
@@ -111,7 +121,7 @@ def default_of(option: str) -> str:
     value = getattr(DrafterSpec(name="plain", kind="ssd"), option)
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if not isinstance(value, str) else value or "none"
+    return f"{value:g}" if not isinstance(value, str) else value or "not given"
 
 
 def json_line(value: Any, **more: Any) -> str:

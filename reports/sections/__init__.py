@@ -14,6 +14,7 @@ SECTIONS = (
     "reports.sections.oracles:info",
     "reports.sections.order_study:info",
     "reports.sections.ladder:info",
+    "reports.sections.acceptance:info",
     "reports.sections.transfer:info",
     "reports.sections.temperature:info",
     "reports.sections.beyond:info",

@@ -77,10 +77,11 @@ def points(results: list[CellResult], labels: Labels) -> list[Point]:
     pooled: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
     cells: dict[tuple[int, str], list[CellResult]] = defaultdict(list)
     for result in results:
-        key = result.cell.drafter.budget, labels.method[result.cell_id]
-        cells[key].append(result)
-        for accepted, rounds in enumerate(result.accepted_histogram):
-            pooled[key][min(accepted, MOST_ACCEPTED)] += rounds
+        cells[result.cell.drafter.budget, labels.method[result.cell_id]].append(result)
+    for key, own in cells.items():
+        for result in marks.pooled(own):
+            for accepted, rounds in enumerate(result.accepted_histogram):
+                pooled[key][min(accepted, MOST_ACCEPTED)] += rounds
     made = []
     for (budget, method), rounds_by_accepted in sorted(pooled.items()):
         total = sum(rounds_by_accepted.values())

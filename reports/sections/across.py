@@ -42,7 +42,8 @@ def info(frames: Frames) -> SectionInfo | None:
     if not groups:
         return None
     lead = (
-        "Only methods with a number on every task are averaged; a task counts once, whatever its number of prompts. "
+        "Only methods with a sound number on every task are averaged; a task counts once, whatever its number of "
+        "prompts. "
         "Ranges are 95 % intervals over the prompts of these tasks: they say nothing of other tasks. "
         f"{marks.LEAD} \u2020: a timing in the mean failed a gate. Both: on one of the tasks."
     )
@@ -60,7 +61,7 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
         reductions = by_task(cells, labels, lambda cell: cell.nfe_reduction)
         ratios = by_task(cells, labels, lambda cell: cell.throughput.ratio)
         reduced, timed = both_means(reductions, tasks), both_means(ratios, tasks)
-        if any(mean.value is not None for mean in (*reduced, *timed)):
+        if any(mean.value is not None for mean in (*reduced, *timed)) or marks.broken(*cells):
             texts = [marks.method(labels, *cells), Value(str(budget)), Value(str(len(reductions)))]
             times = (shown(mean) if mean.value is None else marks.doubted(shown(mean), *cells) for mean in timed)
             rows.append((*texts, *map(shown, reduced), *times))
@@ -68,10 +69,10 @@ def rows_of(results: list[CellResult], labels: Labels, tasks: int) -> list[tuple
 
 
 def by_task(cells: list[CellResult], labels: Labels, read: Callable[[CellResult], Estimate]) -> list[Estimate]:
-    """One estimate a task: the mean over its seeds; a task where one is undefined has none."""
+    """One estimate a task: the mean over its seeds; a task where one is undefined or broken has none."""
     found: dict[str, list[Estimate]] = defaultdict(list)
     for cell in cells:
-        found[labels.task[cell.cell_id]].append(read(cell))
+        found[labels.task[cell.cell_id]].append(undefined() if marks.is_broken(cell) else read(cell))
     means = (over_seeds(estimates) for estimates in found.values())
     return [mean for mean in means if mean.value is not None]
 

@@ -10,15 +10,14 @@ from reports.frames import Frames, base_id
 from reports.labels import Labels, labels_of
 from reports.marks import BROKEN
 from reports.model import Group, Head, Lines, SectionInfo, Table, Value
-from reports.shown import shown
-from reports.text import DASH, NOT_AVAILABLE, TIMES, interval
+from reports.shown import points, shown
+from reports.text import DASH, TIMES
 from reports.uncached import sentences
 from sweeps.aggregate import CellResult
 from sweeps.agreement import Agreement
-from sweeps.statistics import Estimate
 
 MOST_ROWS = 300
-AXES = (Head(name="Setting", number=False), Head(name="Task", number=False), Head(name="Cache", number=False))
+AXES = (Head(name="Setting", number=False, meaning="with the kind of cache"), Head(name="Task", number=False))
 AGREEMENT = (
     *AXES,
     Head(name="Claim", number=False, meaning="of drafted cells, against draft-free with the same cache"),
@@ -87,7 +86,7 @@ def info(frames: Frames) -> SectionInfo | None:
 
 def axes(result: CellResult, labels: Labels) -> tuple[Value, ...]:
     """What a row is about."""
-    return Value(labels.setting[result.cell_id]), Value(labels.task[result.cell_id]), Value(result.cell.target.cache)
+    return Value(labels.setting[result.cell_id]), Value(labels.task[result.cell_id])
 
 
 def agreement_row(result: CellResult, own: Agreement, drafted: list[CellResult], labels: Labels) -> tuple[Value, ...]:
@@ -130,13 +129,6 @@ def cost_row(result: CellResult, own: Agreement, labels: Labels) -> tuple[Value,
         shown(own.correct_uncached, 1, 100),
         points(own.correct_difference),
     )
-
-
-def points(difference: Estimate) -> Value:
-    """A difference of shares in percentage points, with its sign."""
-    if difference.value is None:
-        return Value(NOT_AVAILABLE)
-    return Value(f"{100 * difference.value:+z.1f}", interval(difference, 1, 100))
 
 
 def first(own: Agreement) -> Value:

@@ -100,13 +100,16 @@ def info(frames: Frames) -> SectionInfo | None:
 def lines_of(pairs: list[Pair]) -> list[tuple[Level, str]]:
     """What an option does to forwards and to throughput, over all its pairs; of a margin, to identity first."""
     what = pairs[0].option.what.capitalize()
+    counted = [pair for pair in pairs if marks.are_sound(pair.with_it, pair.plain)]
     if pairs[0].option.field == MARGIN:
         lines = identity_lines(pairs)
     else:
-        lines = [verdict(f"{what}, forwards", "fewer", "more", [pair.nfe_ratio for pair in pairs])]
-        if crossed := marks.crossed([(pair.with_it, pair.plain) for pair in pairs], "pair"):
-            lines.append(("warning", f"{what}: {crossed}"))
+        lines = [verdict(f"{what}, forwards", "fewer", "more", [pair.nfe_ratio for pair in counted])]
     timed = [pair for pair in pairs if pair.throughput_ratio.value is not None]
+    held = timed if pairs[0].option.field == MARGIN else pairs  # to have broken cells is what a margin is for
+    if crossed := marks.crossed([(pair.with_it, pair.plain) for pair in held], "pair"):
+        lines.append(("warning", f"{what}{', throughput' if held is timed else ''}: {crossed}"))
+    timed = [pair for pair in timed if pair in counted]
     sound = [pair for pair in timed if not pair.doubts]
     if sound:
         lines.append(verdict(f"{what}, throughput", "higher", "lower", [pair.throughput_ratio for pair in sound]))
@@ -136,9 +139,12 @@ def identity_line(name: str, pairs: list[Pair]) -> tuple[Level, str]:
     compared, plain, own = (
         sum(getattr(pair, field) for pair in held) for field in ("compared", "identical_plain", "identical_with_it")
     )
-    again, forwards = sum(pair.recomputes for pair in pairs), sum(pair.forwards for pair in pairs)
+    sound = [pair for pair in pairs if marks.are_sound(pair.with_it)]
+    again, forwards = sum(pair.recomputes for pair in sound), sum(pair.forwards for pair in sound)
     share = percent(again / forwards) if forwards else NOT_AVAILABLE
     paid = f"{count(again, 'verdict')} made again, {count(again, 'extra forward')} ({share} of its {forwards:,})"
+    if bad := len(pairs) - len(sound):
+        paid += f", without the {count(bad, 'cell')} marked {marks.BROKEN}"
     if not compared:
         return "note", f"{name}: no output that must equal a draft-free one was compared; {paid}."
     change = f"identical to draft-free {plain:,} of {compared:,} {ARROW} {own:,} of {compared:,}"

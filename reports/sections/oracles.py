@@ -120,7 +120,8 @@ def table(setting: str, own: tuple[Contest, ...], frames: Frames, labels: Labels
 
 def row(result: CellResult, contest: Contest, frames: Frames, labels: Labels) -> tuple[Value, ...]:
     """One cell beside the joint bound."""
-    part = share(result, contest, frames)
+    part, joint = share(result, contest, frames), contest.oracle(JOINT)
+    bound = [joint] if joint else []
     return (
         marks.method(labels, result, counted=True),
         Value(str(contest.budget)),
@@ -128,8 +129,8 @@ def row(result: CellResult, contest: Contest, frames: Frames, labels: Labels) ->
         Value(number(result.nfe.value, 1), interval(result.nfe, 1)),
         Value(number(result.nfe_reduction.value), interval(result.nfe_reduction)),
         Value("100.0")
-        if result is contest.oracle(JOINT)
-        else Value(percent(part.value).removesuffix(" %"), interval(part, 1, 100)),
+        if result is joint
+        else Value(percent(part.value).removesuffix(" %") + marks.broken(*bound), interval(part, 1, 100)),
     )
 
 
@@ -137,7 +138,8 @@ def points_of(contest: Contest, frames: Frames, labels: Labels) -> Iterable[Poin
     """The shares of a contest as marks; the joint oracle is the rule at 100 %."""
     for result in contest.results:
         part = share(result, contest, frames)
-        if part.value is not None and result is not contest.oracle(JOINT):
+        joint = contest.oracle(JOINT)
+        if part.value is not None and joint is not None and result is not joint:
             low, high = (None if end is None else 100 * end for end in (part.low, part.high))
             method = labels.method[result.cell_id]
             yield Point(
@@ -147,7 +149,7 @@ def points_of(contest: Contest, frames: Frames, labels: Labels) -> Iterable[Poin
                 y=100 * part.value,
                 low=low,
                 high=high,
-                mark=marks.mark(result),
+                mark=marks.mark(result) if marks.is_broken(result) else marks.broken(joint) + marks.mark(result),
             )
 
 

@@ -9,12 +9,34 @@ from reports.model import Chart, Lines, SectionInfo, Table
 from reports.render import environment, function
 from reports.sections import SECTIONS
 from tests.pages import Page
+from tests.set_rows import by_rule, rungs, set_cells
 from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
 from tests.transfers import transfers
 from tests.unit.reports.conftest import framed
 
 ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
 HOT = {**ONE, "temperatures": (0.0, 0.5, 2.0, 3.0), "noises": ("coupled", "independent")}
+
+
+def ruled(mark="", temperatures=(0.0,), noises=("coupled",)):
+    """Cells of one drafter under all rules of acceptance, by two taus and two budgets, and the standard rule."""
+    bases = grid(tasks=("tiny-arith",), budgets=(8,), temperatures=temperatures, noises=noises, mark=mark)
+    return tuple(
+        cell
+        for base in bases
+        if base.is_baseline
+        for cell in set_cells(base, taus=(0.7, 0.95), budgets=(4, 8), drafters=by_rule(f"sets{mark}"))
+    )
+
+
+def laddered(mark=""):
+    """A ladder on two tasks by two taus."""
+    bases = grid(budgets=(8,), temperatures=(0.0,), mark=mark)
+    return tuple(
+        cell for base in bases if base.is_baseline for cell in set_cells(base, taus=(0.9, 0.95), drafters=rungs())
+    )
+
+
 RUNS = {
     "clean": lambda: sweep(grid(), prompts=4),
     "one budget": lambda: sweep(grid(**ONE), prompts=4),
@@ -61,6 +83,20 @@ RUNS = {
         transfers(mark=HOSTILE[3], **ONE), prompts=4, timed=0, faults=Faults(failed=1, bugs=1, empty_cells=5)
     ),
     "nothing of a transfer decoded": lambda: sweep(transfers(**ONE), prompts=4, timed=0, faults=Faults(missing=4)),
+    "rules of acceptance": lambda: sweep(ruled(), prompts=4, timed=3),
+    "rules, sampled": lambda: sweep(
+        ruled(temperatures=(0.0, 1.0), noises=("coupled", "independent")), prompts=4, timed=0
+    ),
+    "faulty rules": lambda: sweep(
+        ruled(mark=HOSTILE[3]), prompts=5, faults=Faults(failed=1, bugs=1, empty=1, empty_cells=3, noisy=True)
+    ),
+    "nothing of the rules decoded": lambda: sweep(ruled(), prompts=4, faults=Faults(missing=4), timed=0),
+    "a ladder": lambda: sweep(laddered(), prompts=6),
+    "a faulty ladder": lambda: sweep(
+        laddered(mark=HOSTILE[3]), prompts=5, faults=Faults(failed=1, near_ties=1, bugs=1, empty_cells=2, noisy=True)
+    ),
+    "one rung, one prompt": lambda: sweep(laddered()[:3], prompts=1, timed=1, repeats=1),
+    "standard and threshold alone": lambda: sweep(laddered()[:2], prompts=4),
     "seeds and targets": lambda: sweep(grid(targets=2, seeds=(0, 1), **ONE), prompts=3, timed=0),
 }
 

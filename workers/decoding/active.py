@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 
 from sweeps.spec import DecodeSpec
+from workers.decoding.acceptance import Step
 from workers.decoding.noise import BlockNoise
 from workers.decoding.rule import Verdict
 from workers.decoding.stale import Stale
@@ -45,8 +46,8 @@ class ActiveBlock:
 
     `order` holds its filled positions in commit order, `filled` those of the last step. `known` is the verdict which
     that step was taken by, and `recall` makes what the forward left for the drafter; both are None until the block was
-    forwarded. A `glimpse` is a verdict on the untouched block by a cross-block copy, whose filled block in front was a
-    guess; `glimpsed` makes what it left.
+    forwarded. `glimpse` looks at the untouched block through a cross-block copy, whose filled block in front was a
+    guess: it gives the step taken there and what makes the stale distribution that this leaves (None: no such copy).
     """
 
     frame: Frame
@@ -56,8 +57,7 @@ class ActiveBlock:
     filled: tuple[int, ...] = ()
     known: Verdict | None = None
     recall: Callable[[], Stale] | None = None
-    glimpse: Verdict | None = None
-    glimpsed: Callable[[], Stale] | None = None
+    glimpse: Callable[[], tuple[Step, Callable[[], Stale]]] | None = None
 
     def __post_init__(self) -> None:
         self.given = self.state.open[0] if self.state.open else len(self.state.tokens)

@@ -27,7 +27,7 @@ from workers.decoding.active import ActiveBlock, Frame
 from workers.decoding.rule import Verdict, judge
 from workers.decoding.seen import Seen, Watcher
 from workers.decoding.stale import Stale, stale_of
-from workers.decoding.state import BlockState
+from workers.decoding.state import BlockState, NextBlock, positions
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verification import Verification
@@ -95,7 +95,7 @@ class BlockRounds:
             self.clock.lap("drafter")
             hidden_NLH = verify(self.session, tree, self.target.traits.device)
             self.clock.lap("forward")
-            judge_node = cache(partial(self.judge, tree, hidden_NLH, block))
+            judge_node = cache(partial(self.judge, tree, hidden_NLH, block, self.tally.turn))
             walked = self.verification.walk(tree, judge_node, block.frame.spec)
             if walked.doubtful:
                 walked = self.judged_again(tree, walked, block)
@@ -111,30 +111,37 @@ class BlockRounds:
     def draft(self, block: ActiveBlock) -> DraftTree:
         """The tree of the next round: the root alone where nothing is known of the block, or nothing can be drafted."""
         beyond = block.beyond if self.verification.cross_block else None
-        fewest = 1 if beyond else 2  # a draft that fills the block needs no forward, unless it goes on behind it
         if not self.drafter.budget:
             return root_alone(block.state)
         if block.recall is not None:
-            if len(block.state.open) < fewest:
-                return root_alone(block.state)
-            return self.drafter.propose(block.state, block.filled, replace(block.recall(), beyond=beyond))
-        if block.glimpse is None or block.glimpsed is None:
+            return self.proposed(block.state, block.filled, block.recall, beyond)
+        if block.glimpse is None:
             return root_alone(block.state)
-        step = block.glimpse.step  # the stale step itself is the first draft, the others go on from it
+        step, leaves = block.glimpse()  # this stale step itself is the first draft, the others go on from it
         after = block.state.fill(*step)
-        if len(after.open) < fewest:
-            return root_alone(block.state) if after.full else root_alone(after).below(block.state, step)
-        filled = tuple(commit.position for commit in step)
-        tree = self.drafter.propose(after, filled, replace(block.glimpsed(), beyond=beyond))
-        return tree.below(block.state, step).cut(min(tree.drafts + 1, self.drafter.budget))
+        if after.full:
+            crossed = beyond.after(after) if beyond else None
+            return root_alone(crossed).below(block.state, step) if crossed else root_alone(block.state)
+        tree = self.proposed(after, positions(step), leaves, beyond).below(block.state, step)
+        return tree.cut(min(tree.drafts, self.drafter.budget))
+
+    def proposed(
+        self, root: BlockState, filled: tuple[int, ...], recall: Callable[[], Stale], beyond: NextBlock | None
+    ) -> DraftTree:
+        """What the drafter proposes below a root. A draft that fills the block needs no forward, unless it goes on
+        `beyond`.
+        """
+        if len(root.open) < (1 if beyond else 2):
+            return root_alone(root)
+        return self.drafter.propose(root, filled, replace(recall(), beyond=beyond))
 
     def judge(
-        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, block: ActiveBlock, node: int
+        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, block: ActiveBlock, turn: int, node: int
     ) -> Verdict:
-        """The target's next step in one node; the output head is run for the node's open positions only."""
+        """The target's next step in one node of round `turn`; the output head is run for its open positions only."""
         own, open = block_of(tree, node, block), tree.states[node].open
         logits_RV = self.target.logits(hidden_NLH[node][list(open)])
-        return judge(logits_RV, own.noise.target(self.tally.turn, node, open), open, block.frame.spec)
+        return judge(logits_RV, own.noise.target(turn, node, open), open, block.frame.spec)
 
     def judged_again(self, tree: DraftTree, walked: Walk, block: ActiveBlock) -> Walk:
         """The walk with its last node judged by a forward of its own.
@@ -145,7 +152,7 @@ class BlockRounds:
         node = walked.nodes[-1]
         hidden_1LH = verify(self.session, root_alone(tree.states[node]), self.target.traits.device)
         self.clock.lap("forward")
-        verdict = self.judge(tree, {node: hidden_1LH[0]}, block, node)
+        verdict = self.judge(tree, {node: hidden_1LH[0]}, block, self.tally.turn, node)
         return replace(walked, verdicts=(*walked.verdicts[:-1], verdict), steps=(*walked.steps[:-1], verdict.step))
 
     def take(
@@ -170,17 +177,23 @@ class BlockRounds:
             )
         self.tally.step(block.start, verdict, step)
         block.state = before.fill(*step)
-        block.filled = tuple(commit.position for commit in step)
+        block.filled = positions(step)
         block.order += block.filled
         return fresh
 
     def look(self, tree: DraftTree, block: ActiveBlock, judge_node: Judge, hidden_NLH: Tensor) -> None:
-        """Keep what the heaviest cross-block copy, which the walk did not reach, brought back of the next block."""
-        node, following = tree.crossings[0], block.following
-        assert following is not None, "a draft crossed into a block that is not asked for"
-        verdict = judge_node(node)
-        leaves = partial(self.stale, following, following.state, verdict, (), hidden_NLH[node], self.tally.turn)
-        following.glimpse, following.glimpsed = verdict, cache(leaves)
+        """Keep what the heaviest cross-block copy, which the walk did not reach, brought back of the next block.
+
+        It is judged when the next block begins, since a later round may bring back better.
+        """
+        node, turn = max(tree.crossings, key=tree.masses.__getitem__), self.tally.turn
+        following = block_of(tree, node, block)
+
+        def glimpse() -> tuple[Step, Callable[[], Stale]]:
+            verdict = judge_node(node)
+            return verdict.step, partial(self.stale, following, following.state, verdict, (), hidden_NLH[node], turn)
+
+        following.glimpse = glimpse
 
     def stale(
         self,

@@ -81,8 +81,8 @@ def goes_on(state: BlockState, beyond: NextBlock | None) -> bool:
 def listed(nodes: list[SetNode], score: SetScorer) -> list[Listed]:
     """The steps that may follow each node, in order."""
     scores = score(nodes)
-    include_BL, sure_BL = (part.to(torch.float64) for part in (scores.include_BL, scores.sure_BL))
-    assert bool(((include_BL >= 0) & (include_BL <= 1) & (sure_BL >= 0) & (sure_BL <= 1)).all()), "no probabilities"
+    include_BL, sure_BL = (part.to(torch.float64).clamp(0.0, 1.0) for part in (scores.include_BL, scores.sure_BL))
+    assert not (include_BL.isnan() | sure_BL.isnan()).any(), "a scorer that gives no numbers"
     rows = zip(nodes, include_BL.tolist(), scores.token_BL.tolist(), sure_BL.tolist(), strict=True)
     return [
         Listed(likely_steps(open, *([row_L[position] for position in open] for row_L in rows_3L)))

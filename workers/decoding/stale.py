@@ -87,7 +87,8 @@ def stale_of(
 
     odds_R1 = draws.confidence_R[:, None]
     shared = spec.temperature > 0 and own_noise_RV is None
-    noise_RK = (draws.scores_RV - logits_RV / heat).gather(-1, ids_RK) if shared else probs_RK[:, :0]
+    noise_RV = draws.scores_RV - logits_RV / heat if shared else probs_RK[:, :0]
+    noise_RK = noise_RV.gather(-1, ids_RK).nan_to_num(0.0) if shared else noise_RV  # of a token without a chance: none
     parts = (ids_RK, probs_RK, logprobs_RK, odds_R1, entropy_R1, outside_R1, drawn_R2, scores_R2, noise_RK)
     packed_RX = torch.cat([part.to(torch.float64) for part in parts], dim=-1).cpu()  # one transfer; ids stay exact
     packed_LX = packed_RX.new_zeros(len(state.tokens), packed_RX.shape[-1])

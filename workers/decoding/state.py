@@ -5,6 +5,7 @@ same when their tuples are equal, whatever order filled them: verification is st
 of the next block is reached by filling the active one: it carries the filled block in front of it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,11 @@ class Commit(NamedTuple):
 
     position: int
     token: int
+
+
+def positions(step: Iterable[Commit]) -> tuple[int, ...]:
+    """Where a step fills, in its order."""
+    return tuple(commit.position for commit in step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,11 @@ class DraftTree:
         )
 
     def below(self, root: BlockState, step: tuple[Commit, ...]) -> "DraftTree":
-        """This tree hung below another root, from which `step` leads to its own, now a draft state of mass 1."""
-        assert root.fill(*step) == self.states[0], "the step does not lead to the tree's root"
+        """This tree hung below another root, from which `step` leads to its own, now a draft state of mass 1. Its root
+        may be in the next block, if the step fills this one.
+        """
+        after = root.fill(*step)
+        assert self.states[0] == after or self.states[0].behind == after.tokens, "the step leads to another root"
         return replace(
             self,
             states=(root, *self.states),

@@ -80,7 +80,7 @@ KIND = Kind(noun=NOUN, config=SetConfig, format=FORMAT, version=VERSION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetModelFacts:
-    """A checkpoint that is whole (see `Stored`). `hidden`: the width of the targets it can read; it drafts for the
+    """A checkpoint that is whole (see `Stored`). `hidden`: the width of the targets it can read. It drafts for the
     commit rule `threshold`, at any tau.
     """
 
@@ -88,6 +88,8 @@ class SetModelFacts:
     digest: str
     block_length: int
     hidden: int
+    width: int
+    layers: int
     parameters_bytes: int
     made_on: tuple[MadeOn, ...] = ()
     commit: CommitRule = "threshold"
@@ -119,6 +121,8 @@ def inspect_set_model(path: str | Path) -> SetModelFacts:
         digest=stored.config.digest,
         block_length=stored.config.block_length,
         hidden=stored.config.hidden,
+        width=stored.config.width,
+        layers=stored.config.layers,
         parameters_bytes=stored.parameters_bytes,
         made_on=stored.made_on,
     )

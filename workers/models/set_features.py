@@ -7,6 +7,8 @@ Shapes: X any leading shape, A positions masked in the stale state, H the target
 16 of them.
 """
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,12 +33,13 @@ def evened(vectors_XH: Tensor) -> Tensor:
 
 
 def candidates_of(ids_XK: Tensor, logprobs_XK: Tensor) -> tuple[Tensor, Tensor]:
-    """The best 16 candidates: `ids_XC` (ABSENT where the vocabulary is smaller) and their log probabilities (float32,
-    cut at the floor of the features).
+    """The best 16 candidates: `ids_XC` (ABSENT where there are fewer that can be had) and their log probabilities
+    (float32, cut at the floor of the features).
     """
     missing = max(0, CANDIDATES - ids_XK.shape[-1])
     ids_XC = functional.pad(ids_XK[..., :CANDIDATES].long(), (0, missing), value=ABSENT)
-    logprobs_XC = functional.pad(logprobs_XK[..., :CANDIDATES].float(), (0, missing), value=LOG_FLOOR)
+    logprobs_XC = functional.pad(logprobs_XK[..., :CANDIDATES].float(), (0, missing), value=-math.inf)
+    ids_XC = ids_XC.masked_fill(logprobs_XC == -math.inf, ABSENT)
     return ids_XC, logprobs_XC.clamp(LOG_FLOOR, 0.0)
 
 

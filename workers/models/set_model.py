@@ -80,7 +80,7 @@ class SetModel(BlockEncoder):
         return raw_BAC.masked_fill(ids_XAC == ABSENT, -math.inf).log_softmax(-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class BoundSetModel:
     """A set model and one target's vocabulary as it reads it: `table_VE`, on the model's device."""
 
@@ -113,7 +113,7 @@ def projected(model: SetModel, embedded_VH: Tensor) -> Tensor:
         )
     device = model.offsets_C.device
     with torch.inference_mode():
-        return torch.cat([model.project(part.to(device)) for part in embedded_VH.split(CHUNK)])
+        return torch.cat([model.project(part.to(device)) for part in torch.split(embedded_VH, CHUNK)])
 
 
 def save_set_model(model: SetModel, path: Path) -> str:

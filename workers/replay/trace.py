@@ -40,7 +40,7 @@ ROW_ARRAYS = {  # name: the field of `Stale` its rows come from
     "drawn_ids": "drawn_ids_L2",
     "drawn_scores": "drawn_scores_L2",
 }
-STATES = {"hidden": "hidden_LH", "noise": "noise_LK"}  # where a trace is recorded with them
+STATES = ("hidden", "noise")  # where a trace is recorded with them
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,11 +100,6 @@ class Trace:
             full_LX[list(state.open)] = rows_RX
             return torch.from_numpy(full_LX)
 
-        extra = {
-            field: spread(name, np.float32 if name == "hidden" else np.float64)
-            for name, field in STATES.items()
-            if name in self.arrays
-        }
         probs_RK = torch.from_numpy(self.arrays["logprobs"][first:last].astype(np.float64)).exp()
         logprobs_LK = spread("logprobs", np.float64)
         return Stale(
@@ -122,7 +117,8 @@ class Trace:
             start=self.steps[step].start,
             coupled=self.header.decode.noise == "coupled",
             limit=self.header.decode.limit,
-            **extra,
+            noise_LK=spread("noise", np.float64) if "noise" in self.arrays else None,
+            hidden_LH=spread("hidden", np.float32) if self.states else None,
         )
 
     @classmethod

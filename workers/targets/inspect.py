@@ -15,12 +15,13 @@ from workers.targets.files import check_weights, read_json, resolve_folder, stor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFacts:
     """What a checkpoint is. `chat` is `template`, or `raw` when it has no chat template and prompts go in as they
-    are.
+    are. `hidden` is the width of its vectors.
     """
 
     architecture: str
     weight_digest: str
     vocab_size: int
+    hidden: int
     mask_id: int
     stop_ids: tuple[int, ...]
     max_positions: int
@@ -42,6 +43,7 @@ def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
         architecture=architecture,
         weight_digest=weight_digest(folder),
         vocab_size=config.shape.vocab_size,
+        hidden=config.shape.hidden,
         mask_id=config.tokens.mask_id,
         stop_ids=config.tokens.stop_ids,
         max_positions=config.max_positions,

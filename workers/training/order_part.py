@@ -84,7 +84,7 @@ def fill_order(trace: Trace) -> NDArray[np.int32]:
             order_L[[commit.position for commit in trace.taken[step]]] = number
         relative = order_L - np.arange(len(steps))[:, None]
         order_SL[steps] = np.where((order_L == BEYOND) | (order_L == COMMITTED), order_L, relative)
-    rows_S = np.diff(np.array(trace.rows, dtype=np.int64))
+    rows_S = np.diff(np.array(trace.rows))
     if not np.array_equal(((order_SL >= 0) & (order_SL < BEYOND)).sum(-1), rows_S):
         raise ValueError("trace: it ends within a block")
     return order_SL

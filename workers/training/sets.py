@@ -138,9 +138,7 @@ def trainee(data: SetTrajectories, recipe: SetRecipe, base: Path | None) -> SetM
     return model
 
 
-def judged(
-    model: SetModel, data: SetTrajectories, embedded_VH: Tensor, recipe: SetRecipe, limit: int
-) -> SetTally:
+def judged(model: SetModel, data: SetTrajectories, embedded_VH: Tensor, recipe: SetRecipe, limit: int) -> SetTally:
     """The model of the moment on held-out prompts, at most `limit` examples of them."""
     examples = held_out_examples(data, recipe.max_depth, limit)
     return judge_examples(model, data, embedded_VH, *examples, recipe.other_weight)

@@ -1,8 +1,8 @@
 """How often a set model foresees the target's next step, beside reading the stale distribution by the rule itself.
 
-Depth d is the d-th drafted step: the known step and d - 1 true ones are filled, and the next one is asked for, positions
-and tokens. Both readers are judged alike: positions they would fill and, for each, a token. Examples of one prompt are
-not independent: intervals take the prompt as their unit.
+Depth d is the d-th drafted step: the known step and d - 1 true ones are filled, and the next one is asked for,
+positions and tokens. Both readers are judged alike: positions they would fill and, for each, a token. Examples of one
+prompt are not independent: intervals take the prompt as their unit.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ EVALUATION_BATCH = 256
 JUDGED_EXAMPLES = 16_384
 JUDGED_SEED = 20261
 MODEL, STALE = 0, 1
+Group = tuple[str, float | None, float | None]
 COUNTS = ("exact", "asked", "hit", "guessed", "filled", "token")
 
 
@@ -40,6 +41,11 @@ class SetTally:
     def loss(self) -> float:
         """The mean loss."""
         return float(self.losses.mean())
+
+    def total(self, depth: int) -> Reading:
+        """The model on all examples at one depth (from 1)."""
+        model, _, _ = self.at(depth, np.ones(len(self.depths), dtype=np.bool_))
+        return model
 
     def at(self, depth: int, chosen: NDArray[np.bool_]) -> tuple[Reading, Reading, int]:
         """Model and stale reading of the chosen examples at one depth (from 1), and the prompts behind them."""
@@ -90,9 +96,10 @@ def judge_examples(
             batch = data.batch(steps[at], depths[at])
             found = answer(model, batch, embedded_VH)
             losses[at] = losses_of(found, batch, other_weight).double().numpy()
-            readers = ((found.odds_BA, 0.0, tokens_of(found, batch)), (batch.odds_BA, batch.limit_B, batch.drawn_BA))
-            for reader, (odds_BA, limit, tokens_BA) in enumerate(readers):
-                for name, count_B in counted(odds_BA, limit, tokens_BA, batch).items():
+            even = torch.zeros_like(batch.limit_B)
+            readers = ((found.odds_BA, even, tokens_of(found, batch)), (batch.odds_BA, batch.limit_B, batch.drawn_BA))
+            for reader, (odds_BA, limit_B, tokens_BA) in enumerate(readers):
+                for name, count_B in counted(odds_BA, limit_B, tokens_BA, batch).items():
                     counts[name][reader, at] = count_B.numpy()
     return SetTally(
         losses=losses, counts=counts, depths=depths, prompts=data.prompt_S[steps], sources=data.source_S[steps]
@@ -106,10 +113,10 @@ def tokens_of(found: SetAnswer, batch: SetBatch) -> Tensor:
     return batch.ids_BAC.gather(-1, scores_BAC.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def counted(odds_BA: Tensor, limit: Tensor | float, tokens_BA: Tensor, batch: SetBatch) -> dict[str, Tensor]:
+def counted(odds_BA: Tensor, limit_B: Tensor, tokens_BA: Tensor, batch: SetBatch) -> dict[str, Tensor]:
     """What reading the next step off log-odds and tokens is worth: fill what exceeds the limit, or else the best."""
     odds_BA = odds_BA.masked_fill(~batch.open_BA, -torch.inf)
-    guessed_BA = odds_BA > (limit[:, None] if isinstance(limit, Tensor) else limit)
+    guessed_BA = odds_BA > limit_B[:, None]
     best_BA = torch.zeros_like(guessed_BA).scatter_(-1, odds_BA.argmax(-1, keepdim=True), True)
     guessed_BA = torch.where(guessed_BA.any(-1, keepdim=True), guessed_BA, best_BA)
     right_BA = batch.member_BA & (tokens_BA == batch.tokens_BA)
@@ -127,9 +134,10 @@ def counted(odds_BA: Tensor, limit: Tensor | float, tokens_BA: Tensor, batch: Se
 def accuracies(tally: SetTally, data: SetTrajectories, max_depth: int) -> tuple[SetAccuracy, ...]:
     """At each depth from 1: over everything, each tau, and each task and temperature."""
     sources = data.sources
-    groups: dict[tuple[str, float | None, float | None], list[int]] = {("", None, None): list(range(len(sources)))}
+    groups: dict[Group, list[int]] = {("", None, None): list(range(len(sources)))}
     for number, source in enumerate(sources):
-        for group in ((source.task, source.temperature, None), ("", None, source.tau)):
+        both: tuple[Group, ...] = ((source.task, source.temperature, None), ("", None, source.tau))
+        for group in both:
             groups.setdefault(group, []).append(number)
     rows = []
     for group in sorted(groups, key=str):

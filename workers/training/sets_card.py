@@ -36,9 +36,7 @@ class SetSource:
     role: SetRole = "trained on"
 
     @classmethod
-    def of(
-        cls, key: tuple[str, str, str, float, float], prompts: Sequence[str], kept: Collection[str]
-    ) -> "SetSource":
+    def of(cls, key: tuple[str, str, str, float, float], prompts: Sequence[str], kept: Collection[str]) -> "SetSource":
         """A source with its prompts counted; `kept` are those held out."""
         target, target_digest, task, temperature, tau = key
         return cls(
@@ -70,8 +68,8 @@ class Reading:
 class SetAccuracy:
     """How often the next step is foreseen behind `depth` - 1 drafted ones; `task` "" and None elsewhere stand for all.
 
-    `stale` reads the stale distribution by the threshold rule itself: of the open positions those above tau, or the most
-    confident one, with the stale draws.
+    `stale` reads the stale distribution by the threshold rule itself: of the open positions those above tau, or the
+    most confident one, with the stale draws.
     """
 
     depth: int

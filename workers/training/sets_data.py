@@ -1,7 +1,7 @@
 """Trajectories of threshold decoding as training examples of the set model, and batches drawn from them.
 
-An example is (stale distribution at step s, the known step s and the true steps s+1 .. s+k as virtual prefix, label: the
-step s+k+1): which open positions it fills, and what the target then thinks of the stale candidates there.
+An example is (stale distribution at step s, the known step s and the true steps s+1 .. s+k as virtual prefix, label:
+the step s+k+1): which open positions it fills, and what the target then thinks of the stale candidates there.
 
 Shapes: R rows (masked positions of all steps), S steps, E examples (step and depth), B batch, A padded rows of a step,
 L block width, K candidates kept, C those that may be taken, H the target's width.
@@ -25,7 +25,7 @@ from workers.models.order_shapes import TOP_K
 from workers.models.set_features import ABSENT, candidates_of, with_tau
 from workers.training.order_part import Ints
 from workers.training.sets_card import SetSource
-from workers.training.sets_part import SetPart, read_parts
+from workers.training.sets_part import read_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ class SetPart:
             raise ValueError("trace: it was recorded without hidden states, which a set model reads")
         if decode.temperature > 0 and "noise" not in trace.arrays:
             raise ValueError(f"trace: noise is {decode.noise}: allowed for a set model is coupled")
-        order_SL = fill_order(trace)
+        bounds, order_SL = np.array(trace.rows, dtype=np.int64), fill_order(trace)
         last_S = np.where(order_SL < BEYOND, order_SL, -1).max(-1)  # the block's last step, counted from each
         tokens_SL = np.empty_like(order_SL)
         ends = np.flatnonzero(last_S == 0)
@@ -72,7 +72,7 @@ class SetPart:
             temperature=decode.temperature,
             tau=decode.tau,
             limit=decode.limit,
-            rows_S=np.diff(np.array(trace.rows, dtype=np.int64)),
+            rows_S=bounds[1:] - bounds[:-1],
             order_SL=order_SL,
             tokens_SL=tokens_SL,
             choices_S=last_S.astype(np.int64),

@@ -1,4 +1,4 @@
-"""Everything that decides the weights of a set model, apart from its trajectories: one frozen value, kept in its card."""
+"""Everything that decides the weights of a set model, apart from its trajectories: one frozen value, on its card."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,12 @@ from workers.training.order_recipe import MAX_STEPS
 class SetRecipe:
     """How to train one set model, or to fit its input layer to another target.
 
-    An example is a step (the known one), 0 .. `max_depth` - 1 further steps as drafted, and the step after these; depths
-    are drawn evenly among those its block still allows. `rate` rises over `rise` steps and falls along a cosine to zero.
-    `dropout` acts on what each sub-layer adds. A position's tokens weigh 1 where the step fills it and `other_weight`
-    where it stays open. `held_out` is the share of prompts kept for validation (at least one). `width` and `layers` are
-    the model's; `calibrate_from` is the digest of the model whose other weights are kept ("": none, all are trained).
+    An example is a step (the known one), 0 .. `max_depth` - 1 further steps as drafted, and the step after these;
+    depths are drawn evenly among those its block still allows. `rate` rises over `rise` steps and falls along a cosine
+    to zero. `dropout` acts on what each sub-layer adds. A position's tokens weigh 1 where the step fills it and
+    `other_weight` where it stays open. `held_out` is the share of prompts kept for validation (at least one). `width`
+    and `layers` are the model's; `calibrate_from` is the digest of the model whose other weights are kept ("": none,
+    all are trained).
     """
 
     seed: int = 0
@@ -43,6 +44,8 @@ class SetRecipe:
                 raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")
         for name in ("dropout", "other_weight"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a share from 0 and below 1")
+                raise ValueError(
+                    f"set recipe: {name} is {getattr(self, name)!r}: allowed is a share from 0 and below 1"
+                )
         if not 0 < self.held_out < 1:
             raise ValueError(f"set recipe: held_out is {self.held_out!r}: allowed is a share above 0 and below 1")

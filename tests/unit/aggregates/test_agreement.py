@@ -7,8 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.aggregate import aggregate_all
-from sweeps.agreement import NOT_MEASURED, agreement, agreement_of, equal_share
+from sweeps.agreement import (
+    NO_OUTPUTS,
+    NOT_MEASURED,
+    Outputs,
+    agreement,
+    agreement_of,
+    equal_share,
+    kept,
+    outputs_of,
+)
 from sweeps.records import GenerationRecord
+from tests.set_rows import set_cells
 from tests.synthetic import cached, draft_free, grid, sweep
 
 CELL = cached(grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,), gammas=())[:1], "dual")[0]
@@ -135,3 +145,47 @@ def test_without_its_reference_everything_else_is_the_same() -> None:
     for result in aggregate_all(with_it.jobs, with_it.rows()):
         if not result.reference:
             assert replace(result, agreement=NOT_MEASURED) == plain[result.cell_id]
+
+
+def test_a_shift_is_far_at_equal_index_and_near_in_edits() -> None:
+    own = outputs_of([(row([1, 2, 3, 4]), row([2, 3, 4, 1])), (row([1, 2]), row([1, 2]))])
+    assert own.edit_distance.value == pytest.approx((2 / 4 + 0) / 2)  # one dropped before, one added behind
+    assert own.equal_tokens.value == pytest.approx((0 + 1) / 2)
+    assert (own.n, own.n_identical, own.first_divergence) == (2, 1, 0.0)
+
+
+def test_the_same_outputs_make_no_edit_and_no_interval_where_few_agree() -> None:
+    own = outputs_of([(row([1, 2, 3]), row([1, 2, 3]))] * 4)
+    assert (own.edit_distance.value, own.edit_distance.has_interval, own.identical.value) == (0.0, False, 1.0)
+
+
+def test_an_agreement_has_the_outputs_of_its_pairs() -> None:
+    pairs = [(row([1, 2, 3]), row([1, 3])), (row([4]), row([4]))]
+    whole, common = agreement(pairs), outputs_of(pairs)
+    assert all(getattr(whole, name) == getattr(common, name) for name in Outputs.__slots__)
+    assert outputs_of([]) == NO_OUTPUTS
+
+
+def test_drafted_cells_are_compared_with_their_draft_free_cell_and_no_other() -> None:
+    made = sweep(set_cells(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,))[0]), prompts=6, timed=0)
+    results, rows = aggregate_all(made.jobs, made.rows()), made.rows()
+    standard, free, exact, *lossy = results
+    assert standard.fidelity is standard.against_standard is standard.pace is free.fidelity is None
+    assert exact.fidelity is not None
+    assert exact.fidelity.n_identical == 6
+    for result in lossy:
+        mine, theirs = (rows[one.cell_id].generations for one in (result, free))
+        same = sum(kept(mine[i]) == kept(theirs[i]) for i in mine)
+        assert result.fidelity is not None
+        assert (result.fidelity.n_identical, result.fidelity.n) == (same, 6)
+    plain = rows[standard.cell_id].generations
+    equal = sum(kept(rows[exact.cell_id].generations[i]) == kept(plain[i]) for i in plain)
+    assert exact.against_standard is not None
+    assert exact.against_standard.n_identical == equal
+
+
+def test_under_independent_noise_outputs_differ_by_chance_and_nothing_is_compared() -> None:
+    base = grid(tasks=("a",), budgets=(8,), temperatures=(1.0,), noises=("independent",))[0]
+    made = sweep(set_cells(base), prompts=3, timed=0)
+    for result in aggregate_all(made.jobs, made.rows()):
+        assert result.fidelity is result.against_standard is None

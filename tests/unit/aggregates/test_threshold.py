@@ -78,7 +78,7 @@ def test_counts_that_contradict_each_other_are_alarms() -> None:
     for made in ((0, *ROW.steps[1:-1], ROW.steps[-1] + ROW.steps[0]), (ROW.steps[0] + 1, *ROW.steps[1:])):
         assert kinds(DRAFTED, replace(ROW, steps=made)) == ["counts do not add up"]
     single = replace(BASE, steps=(40,), counters=replace(BASE.counters, nfe=1, accepted=(0,), drafted=(0,)))
-    assert kinds(FREE, single) == ["fewer forwards than blocks"]
+    assert kinds(FREE, single) == ["fewer forwards than can be"]
     standard = replace(FREE, decode=replace(DECODE, commit="standard"))
     assert "counts do not add up" in kinds(standard, BASE), "the standard rule makes one commit a step"
 

@@ -113,6 +113,12 @@ def test_a_curve_of_another_target_was_read_and_one_of_this_target_is_taken(spot
     assert not [line for line in lines(spot, *arguments) if "cost curve" in line]
 
 
+def test_a_cost_curve_that_is_named_already_is_not_to_be_named_again(spot: Spot, sweep: Path) -> None:
+    arguments = ("beyond", "--with", "sdar-8b", "drafters.spot-cost.cost=COST.json")
+    (line,) = [line for line in lines(spot, *arguments) if "cost curve" in line]
+    assert line.endswith(" --out COST.json")
+
+
 def test_large_budgets_are_measured(spot: Spot, sweep: Path) -> None:
     (line,) = [
         line for line in lines(spot, "beyond", "--with", "sdar-8b", "grid.budget=[8, 64, 40]") if "measure cost" in line
@@ -123,7 +129,7 @@ def test_large_budgets_are_measured(spot: Spot, sweep: Path) -> None:
 def test_a_target_that_is_here_gets_the_whole_command_too(spot: Spot, sweep: Path, models: Path) -> None:
     ended = spot("plan", sweep, "grid.drafter=ssd,spiffy", "--json")
     (gone,) = json.loads(ended.out)["dropped"]
-    make = gone["reason"].partition(": make one (")[2].partition("), then")[0]
+    make = gone["reason"].partition(": make one (")[2].partition("), or use")[0]
     name, options = parsed(f": {make}")
     assert (name, options["target"], options["tasks"]) == ("train spiffy", str(models / "target"), ("tiny-arith",))
     assert options["max_new_tokens"] == 8

@@ -11,6 +11,7 @@ from orchestrator.train import OrderRequest, settled
 from orchestrator.train_spiffy import SpiffyRequest
 from orchestrator.train_spiffy import settled as settled_spiffy
 from tests.tiny_checkpoints import edit_json, write_checkpoint
+from workers.catalog import TARGETS
 
 Spot = Callable[..., Any]
 NAMED = "name: named\ngrid: {target: TARGET, task: tiny-arith, drafter: [ssd], max_new_tokens: 16}\n"
@@ -99,6 +100,22 @@ def test_a_path_on_the_axis_and_a_hub_id_that_is_not_here(spot: Spot, folder: Pa
         assert entry in ended.err
 
 
+def test_a_directory_in_the_current_folder_is_found_by_its_name_alone_and_a_name_of_the_table_wins(
+    spot: Spot, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    ended = spot("decode", "--target", "mine", "--drafter", "none", "--block-length", 16, "--max-new-tokens", 2, "x")
+    assert ended.code == 0, ended.err
+    Path("tiny-sdar").mkdir()
+    plan = planned(spot, NAMED.replace("TARGET", "[mine, tiny-sdar]"), "grid.block_length=32")
+    assert [(target["name"], target["path"]) for target in plan["spec"]["targets"]] == [
+        ("mine", str(folder)),
+        ("tiny-sdar", str(TARGETS["tiny-sdar"].path)),
+    ]
+    ended = spot("decode", "--target", "mina", "--drafter", "none", "x")
+    assert ended.err.endswith("(or a directory, or a hub id owner/name)\n")
+
+
 @pytest.mark.parametrize(
     ("command", "options"),
     [
@@ -114,6 +131,39 @@ def test_commands_ask_for_it_too(spot: Spot, folder: Path, command: str, options
     assert f"target {folder}: its block length is not known" in ended.err
     assert ended.err.endswith("say what it was trained for, --block-length N\n")
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(("stated", "told"), [(16, True), (32, False)])
+def test_another_length_than_the_config_states_is_noted_for_a_target_in_no_table(
+    spot: Spot, folder: Path, stated: int, told: bool
+) -> None:
+    own = "block_size of its config.json is 32: out of its training, if that is right (it often is not)"
+
+    def note(name: object) -> list[str]:
+        return [f"target {name}: decoded in blocks of {stated}, and {own}"] if told else []
+
+    edit_json(folder / "config.json", block_size=32)
+    for way in ("targets.mine.block_length", "grid.block_length"):
+        plan = planned(spot, OWN.replace("DIR", str(folder)), f"{way}={stated}")
+        assert plan["notes"] == note("mine")
+    commands = (  # each is refused behind the note, so that nothing is trained or measured here
+        ("decode", "--drafter", "none", "--max-new-tokens", 8, "--device", "meta", "hello"),
+        ("train", "order", "--task", "tiny-arith", "--out", "out", "--max-new-tokens", 512),
+        ("train", "spiffy", "--task", "tiny-arith", "--out", "out", "--max-new-tokens", 512),
+        ("measure", "cost", "--out", "out.json", "--prefixes", 512),
+    )
+    for command in commands:
+        ended = spot(*command, "--target", folder, "--block-length", stated)
+        *notes, refusal = ended.err.splitlines()
+        assert notes == [f"note: {text}" for text in note(folder)]
+        assert (ended.code, refusal[:6]) == (2, "spot: ")
+
+
+def test_the_table_is_right_where_a_published_config_is_not(spot: Spot) -> None:
+    plan = planned(spot, NAMED.replace("TARGET", "tiny-sdar"), "grid.block_length=16", "grid.drafter=none")
+    assert plan["notes"] == ["target tiny-sdar: decoded in blocks of 16, and it was made for 32: out of its training"]
+    ended = spot("decode", "--target", "tiny-sdar", "--drafter", "none", "--block-length", 16, "--device", "meta", "x")
+    assert ended.err.startswith("note: target tiny-sdar: decoded in blocks of 16, and it was made for 32")
 
 
 def test_training_takes_what_all_its_targets_have() -> None:

@@ -92,6 +92,25 @@ def test_an_entry_may_name_a_built_in_target(spot: Spot, tmp_path: Path, monkeyp
     assert len(plans[0]) == 3
 
 
+@pytest.mark.parametrize(
+    ("targets", "shown"),
+    [
+        ("tiny-sdar", "exact"),
+        ("tiny-llada,tiny-dream", "dual, approximate"),
+        ("tiny-sdar,tiny-llada,tiny-llada2", "exact (tiny-sdar, tiny-llada2); dual, approximate (tiny-llada)"),
+        ("tiny-sdar,nobody/nothing", "exact (tiny-sdar); not known yet (nobody/nothing)"),
+    ],
+)
+def test_a_plan_says_which_cache_its_targets_keep(
+    spot: Spot, monkeypatch: pytest.MonkeyPatch, targets: str, shown: str
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    axes = ("grid.task=tiny-arith", "grid.block_length=32", "grid.budget=4")
+    plan = spot("plan", "quick", f"grid.target={targets}", "grid.drafter=[none,ssd]", *axes).out.splitlines()
+    (line,) = [line for line in plan if line.split()[:1] == ["cache"]]
+    assert line.split(maxsplit=1)[1].strip() == shown
+
+
 def test_every_cache_is_compared_with_its_own_draft_free_decoder(
     spot: Spot, llada: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,13 @@ BAD: list[tuple[list[str], str]] = [
     (["--drafter", "none", "--temperature", "-1", "x"], "grid.temperature is -1.0"),
     (["--drafter", "none", "--max-new-tokens", "2048", "x"], "can never fit"),
     (["--drafter", "spot", "x"], "no order model is known for"),
+    (["--drafter", "spot", "x"], "another target (shipped: spot-tiny-sdar | spot-tiny-sdar-s | spot-tiny-llada2 | "),
+    (["--drafter", "spot", "x"], ": --checkpoint NAME; ways out: another --drafter (none | ssd | freedave | blockspec"),
+    (
+        ["--checkpoint", "spot-tiny-sdar", "--block-length", "16", "x"],
+        "for blocks of 32; ways out: another --block-len",
+    ),
+    (["--drafter", "none", "--max-new-tokens", "2048", "x"], "ways out: another --max-new-tokens\n"),
     (["--drafter", "none"], "give either TEXT or --ids-file"),
     (["--drafter", "none", "--ids-file", "absent.jsonl"], "absent.jsonl"),
 ]

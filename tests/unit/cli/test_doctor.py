@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.machine import this_machine
+from orchestrator.machine import Gpu, Machine, this_machine
 
 Spot = Callable[..., Any]
 
@@ -27,6 +27,17 @@ def test_machine_and_packages(spot: Spot) -> None:
     assert {found[name][0] for name in ("torch", "ray", "mlflow")} == {"ok"}
     assert found["target tiny-sdar"][1]
     assert found["task tiny-arith"][0] == "ok"
+
+
+def test_memory_is_told_in_one_unit(spot: Spot, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Gpu(name="H", memory=85_520_809_984, free=2 * 1024**3)  # 2 GiB are 2.1 GB
+    machine = Machine(cores=2, memory=3 * 1024**3, gpus=(gpu,))  # 3 GiB are 3.2 GB
+    monkeypatch.setattr("orchestrator.doctor.this_machine", lambda: machine)
+    found = findings(spot)
+    assert found["memory"] == ("note", "3.2 GB (a local Ray and one worker take about 2 GB)")
+    assert found["GPUs"] == ("ok", "H, 85.5 GB, 2.1 GB free")
+    assert "GPU 0 H: 2.1 GB free, " in found["room for sdar-1.7b-b32"][1]
+    assert not any("iB" in text for _, text in found.values())
 
 
 def test_variables_that_redirect_are_listed(spot: Spot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +88,7 @@ def test_table_for_people(spot: Spot) -> None:
 
 @pytest.mark.parametrize(
     ("what", "expected"),
-    [("targets", "tiny-sdar"), ("tasks", "jsonl:PATH"), ("drafters", "options: budget, gamma"), ("sweeps", "quick")],
+    [("targets", "tiny-sdar"), ("tasks", "jsonl:PATH"), ("drafters", "budget, gamma, hedge"), ("sweeps", "quick")],
 )
 def test_lists(spot: Spot, what: str, expected: str) -> None:
     ended = spot("list", what)

@@ -51,7 +51,7 @@ def test_a_row_says_what_a_target_is(spot: Spot) -> None:
     ended = spot("list", "targets")
     assert ended.code == 0
     header, *lines = (line.split() for line in ended.out.splitlines())
-    first = ["target", "family", "checkpoint", "parameters", "weights", "block", "caches", "exact"]
+    first = ["target", "family", "checkpoint", "parameters", "weights", "dtype", "block", "caches", "exact"]
     assert header == [*first, "stop", "ids", "here"]
     rows = {line[0]: line for line in lines}
     assert list(rows) == list(catalog.TARGETS)

@@ -86,7 +86,11 @@ def test_what_is_not_here_is_planned_and_not_run(spot: Spot, sweep: Path, overri
     plan = planned(spot, sweep, override)
     assert any(ABSENT[override] in line for line in plan["missing"])
     assert plan["items"] > 0
-    assert "not here yet: " + plan["missing"][0] in spot("plan", sweep, override).out
+    shown = spot("plan", sweep, override).out.splitlines()
+    assert shown[-1] == "cell ids are provisional until all of it is here, and spot run refuses to start"
+    few = len(plan["missing"]) + 1
+    assert shown[-few:-1] == [f"not here yet: {missing}" for missing in plan["missing"]]
+    assert "with something to do" in shown[-few - 1]  # the totals, then what is missing, however long the plan is
     ended = spot("run", sweep, override)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert ABSENT[override] in ended.err

@@ -168,7 +168,7 @@ def test_the_paper_s_transfer_lists_what_is_absent_once_with_the_commands_that_m
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    plan = json.loads(spot("plan", "transfer", "--with", "sdar-8b", "--with", "transfer-8b", "--json").out)
+    plan = json.loads(spot("plan", "transfer", "--with", "transfer-8b", "--json").out)
     made = [line for line in plan["missing"] if "order model is still to be made" in line]
     assert [line.split(" is still")[0] for line in made] == [
         "drafter from-sdar-8b for sdar-8b-b32: the order model",
@@ -177,6 +177,9 @@ def test_the_paper_s_transfer_lists_what_is_absent_once_with_the_commands_that_m
     for line, target in zip(made, ("sdar-8b-b32", "llada2-mini"), strict=True):
         assert f"spot train order --target {target} --dtype bfloat16 --max-new-tokens 256 --block-length 32" in line
         assert f"--out runs/order-{target} " in line
+        assert ", then add" not in line  # the settings name it
+    assert {cell["task"] for cell in plan["cells"]} == {"gsm8k", "math500", "humaneval"}
+    assert {cell["max_new_tokens"] for cell in plan["cells"]} == {256}
     assert sum("not in the local hub cache: fetch it first (hf download " in line for line in plan["missing"]) == 4
     pairs = {(cell["target"], cell["drafter"]) for cell in plan["cells"]}
     assert {target for target, drafter in pairs if drafter == "from-sdar-8b"} == {
@@ -192,13 +195,27 @@ def test_the_packaged_sweep_has_every_pair_once_and_nothing_is_timed(spot: Spot)
     plan = json.loads(spot("plan", "transfer", "--json").out)
     targets = plan["spec"]["grid"]["target"]
     assert len(targets) == len(set(targets)) >= 4
-    asked = {(target, f"from-{source}") for target in targets for source in targets if source != target}
+    asked = {(target, f"from-{source}") for target in targets for source in targets}
     drafting = {(c["target"], c["drafter"]) for c in plan["cells"]}
     assert {pair for pair in drafting if pair[1].startswith("from-")} == asked
-    assert {target for target, drafter in drafting if drafter == "spot"} == set(targets)
-    notes = " ".join(plan["notes"])
-    for source in targets:  # on its own target it is the one that was made for it
-        assert f"from-{source}: the same work as spot (listed once, under that name)" in notes
+    assert {drafter for _, drafter in drafting - asked} == {"none", "ssd", "blockspec", "spiffy"}
+    (note,) = [note for note in plan["notes"] if "was made on" in note]  # one, however many drafters are transferred
+    assert sorted(note.split("; ")) == sorted(
+        f"drafter from-{source} on {len(targets) - 1} targets: its order model was made on {source}"
+        for source in targets
+    )
     with_drafts = [cell for cell in plan["cells"] if cell["drafter"] != "none"]
     assert len(with_drafts) == len(targets) * 2 * 2 * (3 + len(targets))  # tasks, temperatures; ssd, blockspec, spiffy
     assert plan["spec"]["measure"]["timed_prompts"] == 0
+
+
+def test_an_order_model_that_an_entry_names_has_that_name_on_its_own_target_too(spot: Spot) -> None:
+    sources = ("tiny-sdar", "tiny-dream")
+    axes = ("grid.task=tiny-arith", "grid.temperature=0", f"grid.target=[{','.join(sources)}]")
+    drafters = ",".join(["none", "spot", *(f"from-{source}" for source in sources)])
+    plan = json.loads(spot("plan", "transfer", "--json", f"grid.drafter=[{drafters}]", *axes).out)
+    assert {(cell["target"], cell["drafter"]) for cell in plan["cells"]} == {
+        (target, drafter) for target in sources for drafter in ("none", *(f"from-{source}" for source in sources))
+    }
+    said = [note for note in plan["notes"] if "the same work" in note]
+    assert said == ["spot: the same work as from-tiny-sdar, from-tiny-dream (listed once, under those names)"]

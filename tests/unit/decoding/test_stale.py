@@ -82,6 +82,17 @@ def test_coupled_draws_are_those_of_the_target_with_the_same_noise() -> None:
     assert stale.coupled
 
 
+def test_the_shared_noise_of_the_top_tokens_leads_to_the_targets_draw() -> None:
+    """Log p / T plus what is kept of the noise has its maximum at the drawn token; what cannot be had has no noise."""
+    logits_RV = torch.randn(4, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    logits_RV[:, [3, 11]] = -torch.inf
+    stale = stale_from(logits_RV, (0, 1, 2, 3), 4, DecodeSpec(temperature=1.5), gumbel(7, torch.arange(4), 12))
+    assert stale.noise_LK is not None
+    assert torch.equal(stale.noise_LK == 0, (stale.ids_LK == 3) | (stale.ids_LK == 11))
+    scores_LK = stale.logprobs_LK / 1.5 + stale.noise_LK
+    assert torch.equal(stale.ids_LK.gather(-1, scores_LK.argmax(-1, keepdim=True))[:, 0], stale.drawn_ids_L2[:, 0])
+
+
 def test_independent_draws_are_the_drafters_own_with_tempered_probabilities() -> None:
     spec = DecodeSpec(temperature=0.7, noise="independent")
     logits_RV = torch.randn(3, 20, dtype=torch.float64)

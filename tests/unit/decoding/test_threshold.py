@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sweeps.spec import DecodeSpec
 from tests.drafters import ready
 from tests.toys import (
+    KnowingStepsDrafter,
     RandomDrafter,
     RandomStepsDrafter,
     ToyTarget,
@@ -38,7 +39,7 @@ KINDS = [kind for kind, entry in DRAFTERS.items() if "threshold" in entry.commit
 
 
 def test_these_drafters_draft_for_the_threshold_rule() -> None:
-    assert KINDS == ["none", "freedave", "spiffy"]
+    assert KINDS == ["none", "freedave", "spiffy", "spot-sets"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Choice:
                 return RandomStepsDrafter(self.seed, self.budget)
             case "wrong":
                 return WrongDrafter(target.never, self.budget)
-        if DRAFTERS[self.kind].artifact and spec.block_length < 3:
+        if DRAFTERS[self.kind].artifact == "draft_graph" and spec.block_length < 3:
             return NoDrafter()  # no graph is that small
         return ready(self.kind, target, prompt, spec, seed, budget=self.budget)
 
@@ -166,42 +167,23 @@ def test_with_independent_noise_the_counts_hold_too(
     check_counts(target, drafter, decode(target, drafter, prompt, spec=spec, seed=seed))
 
 
-@dataclass
-class KnowingSteps:
-    """Drafts the target's true next states, one step each, recorded before."""
-
-    states: dict[BlockState, tuple[Commit, ...]]
-    budget: int
-
-    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
-        states, steps = [root], list[tuple[Commit, ...]]([()])
-        while len(states) <= self.budget:
-            state = states[-1].fill(*self.states[states[-1]])
-            if state.full:
-                break
-            steps.append(self.states[states[-1]])
-            states.append(state)
-        parents, nodes = tuple(range(-1, len(states) - 1)), len(states)
-        return DraftTree(states=tuple(states), parents=parents, steps=tuple(steps), masses=(1.0,) * nodes)
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("budget", [1, 2, 5])
 def test_who_knows_the_steps_takes_one_forward_and_one_for_each_budget_and_one(temperature: float, budget: int) -> None:
     """A block of S steps takes 1 + ceil((S - 1) / (D + 1)) forwards; the state that fills it is never forwarded."""
     target = ToyTarget(seed=6, scale=2.5)
     spec = DecodeSpec(max_new_tokens=48, block_length=16, temperature=temperature, commit="threshold", tau=0.8)
-    states: dict[BlockState, tuple[Commit, ...]] = {}
+    future: dict[tuple[int, BlockState], tuple[Commit, ...]] = {}
     blocks: dict[int, int] = {}
 
     def watch(seen: Seen) -> None:
-        states[seen.state] = seen.verdict.step
+        future[seen.start, seen.state] = seen.step
         blocks[seen.start] = blocks.get(seen.start, 0) + 1
 
     free = decode(target, NoDrafter(), [], spec=spec, seed=2, watch=watch)
     assert max(free.steps) > 1
     assert max(blocks.values()) > 3
-    out = decode(target, KnowingSteps(states, budget), [], spec=spec, seed=2)
+    out = decode(target, KnowingStepsDrafter(future, budget), [], spec=spec, seed=2)
     assert (out.order, out.steps) == (free.order, free.steps)
     assert out.counters.nfe == sum(1 + ceil((steps - 1) / (budget + 1)) for steps in blocks.values())
 

@@ -48,7 +48,7 @@ def drafter_of(kind: str, spec: DecodeSpec, seed: int) -> Drafter:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["coupled", "independent"])
-@pytest.mark.parametrize("kind", ["none", "freedave", "spiffy", "random steps"])
+@pytest.mark.parametrize("kind", ["none", "freedave", "spiffy", "spot-sets", "random steps"])
 def test_every_drafter_keeps_the_law(kind: str, noise: Noise) -> None:
     spec = rule(noise)
     runs = [decode(TARGET, drafter_of(kind, spec, seed), [], spec=spec, seed=seed) for seed in range(SEEDS)]

@@ -59,7 +59,39 @@ def test_every_step_comes_back_bit_for_bit(temperature, noise, length, new, prom
         assert trace.margins[number] == verdict.margin
         back = trace.stale(number)
         for field in fields(Stale):
+            if field.name in ("hidden_LH", "noise_LK"):  # only where a set model is to learn from them
+                assert getattr(back, field.name) is None
+                continue
             assert same(getattr(back, field.name), getattr(stale, field.name)), (number, field.name)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_hidden_states_and_noise_come_back_where_they_are_asked_for(temperature):
+    """Hidden states scaled to a root mean square of 1 in half precision, the shared noise in single precision."""
+    target, cell = ToyTarget(vocab_size=40), toy_cell(temperature=temperature, tau=0.9)
+    trace = decode_trace(encode_trace(toy_trace(target, cell, states=True)))
+    assert trace.states
+    assert not toy_trace(target, cell).states
+    seen = []
+    decode(
+        target,
+        NoDrafter(),
+        target.encode("hello"),
+        spec=cell.decode,
+        seed=sample_seed(cell.seed, "p0"),
+        watch=lambda step: seen.append(step.fresh()),
+    )
+    for number, stale in enumerate(seen):
+        back, open = trace.stale(number), list(stale.state.open)
+        hidden = stale.hidden_LH[open].double()
+        scaled = hidden / hidden.square().mean(-1, keepdim=True).sqrt()
+        assert back.hidden_LH[open].flatten().tolist() == pytest.approx(scaled.flatten().tolist(), abs=2e-3)
+        assert (back.noise_LK is None) == (temperature == 0)
+        if temperature:
+            assert back.noise_LK[open].flatten().tolist() == pytest.approx(stale.noise_LK[open].flatten().tolist())
+    arrays = {name: rows[:-1] if name == "hidden" else rows for name, rows in trace.arrays.items()}
+    with pytest.raises(ValueError, match=f"hidden has {trace.rows[-1] - 1} rows: its commits ask for {trace.rows[-1]}"):
+        Trace.of(trace.header, arrays)
 
 
 def test_the_header_says_where_it_comes_from(trace):

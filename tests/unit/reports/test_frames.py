@@ -14,6 +14,7 @@ from reports.frames import load
 from sweeps.aggregate import aggregate, aggregate_all
 from sweeps.made_on import MadeOn
 from sweeps.merge import NO_ROWS
+from tests.set_rows import set_cells
 from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
 
 ASKED_FOR = {
@@ -73,6 +74,15 @@ def measured():
 
 
 @pytest.fixture(scope="module")
+def ruled():
+    """The result of a cell that decodes by the threshold rule, lossy, its timings in doubt."""
+    made = sweep(
+        set_cells(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,))[0]), timed=4, faults=Faults(noisy=True)
+    )
+    return aggregate_all(made.jobs, made.rows())[5]
+
+
+@pytest.fixture(scope="module")
 def drawn():
     """A sweep whose cells have failures, mismatches, doubts, and enough prompts of every kind for intervals."""
     faults = Faults(failed=1, missing=1, near_ties=1, bugs=1, noisy=True)
@@ -80,11 +90,12 @@ def drawn():
 
 
 @pytest.mark.parametrize("column", CELL_COLUMNS, ids=lambda column: column.name)
-def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studied, measured):
+def test_every_cell_column_reads_a_full_and_an_empty_result(column, drawn, studied, measured, ruled):
     rows = drawn.rows()
     job = drawn.jobs[3]
     full = aggregate(job, rows[job.cell_id], rows[job.cell.baseline().cell_id])
     full = replace(full, study=studied.study, agreement=measured.agreement)
+    full = replace(full, pace=ruled.pace, against_standard=ruled.against_standard)
     origins = (MadeOn(target="tiny-sdar", digest=full.cell.target.digest),)
     drafter = replace(full.cell.drafter, cost_digest="c" * 64, origins=origins)
     sets = replace(full.cell.decode, commit="threshold", tau=0.9)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from reports.labels import labels_of
 from sweeps.aggregate import aggregate_all
 from sweeps.spec import DecodeSpec
+from tests.set_rows import by_rule, set_cells, sets
 from tests.synthetic import grid, sweep
 
 
@@ -68,3 +69,38 @@ def test_an_order_model_for_each_target_is_still_one_method():
         for cell in cells
     ]
     assert named(own).methods == ("ssd", "spot", "spot-gamma")
+
+
+BASE = grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,))[0]
+
+
+def test_rules_of_acceptance_tell_methods_apart_and_lossy_ones_are_called_so():
+    labels = named(set_cells(BASE))
+    assert labels.methods == (
+        "spot-sets, exact",
+        "spot-sets (lossy), subset",
+        "spot-sets (lossy), cut",
+        "spot-sets (lossy), product",
+    )
+
+
+def test_one_lossy_rule_needs_no_option_to_be_called_so():
+    (free,) = set_cells(BASE, drafters=by_rule()[3:])[1:2]
+    product = replace(free, drafter=by_rule()[3])
+    assert named((free, product)).methods == ("spot-sets (lossy)",)
+
+
+def test_switches_of_one_name_are_told_apart():
+    free, plain = set_cells(BASE, drafters=(sets("a"),))[1:]
+    made = [
+        replace(plain, drafter=sets("a", **options))
+        for options in (
+            {"cross_block": True},
+            {"cross_block": True, "refresh": True},
+            {"acceptance": "product"},
+            {"acceptance": "product", "max_commit": True},
+        )
+    ]
+    assert len(set(named((free, plain, *made)).methods)) == 5
+    assert named((free, plain, made[0])).methods == ("a, no cross-block", "a, cross-block")
+    assert named((free, *made[2:])).methods == ("a (lossy), no max-commit", "a (lossy), max-commit")

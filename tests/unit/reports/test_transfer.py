@@ -15,11 +15,11 @@ from tests.unit.reports.conftest import framed
 ONE = {"tasks": ("tiny-arith",), "budgets": (8,), "temperatures": (0.0,)}
 CELLS = transfers(targets=2, **ONE)
 NFE = {
-    ("tiny-a", "spot"): (16, 16, 20, 20),  # 72
+    ("tiny-a", "from-tiny-a"): (16, 16, 20, 20),  # 72
     ("tiny-a", "from-tiny-b"): (18, 18, 27, 27),  # 90
     ("tiny-a", "ssd"): (23, 22, 32, 31),  # 108
     ("tiny-a", "spiffy"): (20, 17, 25, 26),  # 88
-    ("tiny-b", "spot"): (30, 32, 28, 30),  # 120
+    ("tiny-b", "from-tiny-b"): (30, 32, 28, 30),  # 120
     ("tiny-b", "from-tiny-a"): (24, 25, 22, 25),  # 96
     ("tiny-b", "ssd"): (21, 22, 19, 22),  # 84
     ("tiny-b", "spiffy"): (33, 33, 32, 32),  # 130
@@ -74,21 +74,19 @@ def test_the_matrices_are_those_of_the_rows(frames, info):
 
 
 def test_every_pair_stands_beside_its_native_drafter_and_its_baselines(info):
-    native_a, b_on_a, native_b, a_on_b = texts(parts(info, Table)[2])
-    assert native_a[:2] == ["tiny-a", "from-tiny-a, native"]
-    assert native_a[4:6] == ["18.0", "native"]
-    assert b_on_a[:6] == ["tiny-a", "from-tiny-b", "4", "4 of 4, lossless", "22.5", "18.0"]
-    assert b_on_a[7:] == ["20.0", "ahead of ssd 1.20", "open: spiffy 0.98"]  # 108/90, 88/90
-    assert native_b[:2] == ["tiny-b", "from-tiny-b, native"]
-    assert a_on_b[:6] == [
-        "tiny-b",
-        "from-tiny-a",
-        "4",
-        "4 of 4, exact given the cache (dual; 2/4 equal uncached)",
-        "24.0",
-        "30.0",
-    ]
-    assert a_on_b[7:] == ["-25.0", "behind ssd 0.88", "behind ssd 0.88"]  # 84/96
+    table = parts(info, Table)[2]
+    assert [name for name, _ in table.groups] == ["tiny-a: lossless", "tiny-b: exact given the cache (dual)"]
+    native_a, b_on_a, native_b, a_on_b = texts(table)
+    assert native_a[0] == "from-tiny-a, native"
+    assert native_a[3:5] == ["18.0", "native"]
+    assert b_on_a[:5] == ["from-tiny-b", "4", "4 of 4", "22.5", "18.0"]
+    assert b_on_a[6:] == ["20.0", "ahead of ssd 1.20", "open: spiffy 0.98"]  # 108/90, 88/90
+    assert native_b[0] == "from-tiny-b, native"
+    assert a_on_b[:5] == ["from-tiny-a", "4", "4 of 4", "24.0", "30.0"]
+    assert a_on_b[6:] == ["-25.0", "behind ssd 0.88", "behind ssd 0.88"]  # 84/96
+    uncached = [row[2].interval for _, rows in table.groups for row in rows]
+    assert uncached == ["", "", "2/4 equal uncached", "2/4 equal uncached"]
+    assert table.note == ""
 
 
 def test_the_picture_shows_the_losses(info):
@@ -133,26 +131,28 @@ def test_the_paper_is_quoted_as_the_paper(info):
 
 def test_only_prompts_that_both_decoded_are_compared():
     made = with_nfe(sweep(CELLS, prompts=4, timed=0), NFE)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     (item,) = made.results[native]
     made = replace(made, results={**made.results, native: (replace(item, generations=item.generations[2:]),)})
     _, lost, pairs = parts(transfer.info(framed(made)), Table)[:3]
     assert texts(lost)[1][1] == "25.9 (6 of 8)"  # 1 - 40/54: of the pair's eight prompts two have no number
-    assert texts(pairs)[1][4:6] == ["22.5", "20.0 (2 of 4)"]
+    assert texts(pairs)[1][3:5] == ["22.5", "20.0 (2 of 4)"]
 
 
 def test_tasks_are_pooled_and_shown_one_by_one():
     both = transfers(targets=2, **ONE | {"tasks": ("tiny-arith", "tiny-code")})
     made = with_nfe(sweep(both, prompts=4, timed=0), NFE)
-    made = with_nfe_of(made, "tiny-code", ("tiny-a", "spot"), (18, 18, 18, 18))  # 72 of 90 again, and 72 of 160
+    made = with_nfe_of(made, "tiny-code", ("tiny-a", "from-tiny-a"), (18, 18, 18, 18))  # 72 of 90 again, and 72 of 160
     made = with_nfe_of(made, "tiny-code", ("tiny-a", "from-tiny-b"), (20, 20, 20, 10 + 20))
     info = transfer.info(framed(made))
     assert texts(parts(info, Table)[1])[1][1] == "20.0"  # 1 - (72 + 72) / (90 + 90)
     (by_task,) = [group for group in info.groups if group.title.startswith("By task")]
     assert by_task.folded
     (table,) = by_task.parts
-    assert [(name, len(rows)) for name, rows in table.groups] == [("tiny-arith", 4), ("tiny-code", 4)]
-    assert [row[1].text for _, rows in table.groups for row in rows if row[7].text == "20.0"] == ["from-tiny-b"] * 2
+    claims = ("tiny-a: lossless", "tiny-b: exact given the cache (dual)")
+    heads = [f"{task}, {claim}" for task in ("tiny-arith", "tiny-code") for claim in claims]
+    assert [(name, len(rows)) for name, rows in table.groups] == [(head, 2) for head in heads]
+    assert [row[0].text for _, rows in table.groups for row in rows if row[6].text == "20.0"] == ["from-tiny-b"] * 2
 
 
 def with_nfe_of(made, task, names, nfe):
@@ -164,25 +164,27 @@ def with_nfe_of(made, task, names, nfe):
 
 def test_a_pair_that_the_plan_leaves_out_and_one_without_a_native_drafter_are_shown_as_such():
     def kept(cell):
-        return (cell.target.name, cell.drafter.name) not in {("tiny-a", "from-tiny-b"), ("tiny-b", "spot")}
+        return (cell.target.name, cell.drafter.name) not in {("tiny-a", "from-tiny-b"), ("tiny-b", "from-tiny-b")}
 
     info = transfer.info(framed(sweep(tuple(filter(kept, transfers(**ONE))), prompts=4, timed=0)))
     reduced, lost, pairs = parts(info, Table)[:3]
     assert [row[:2] for row in texts(reduced) if row[0] == "from-tiny-b"] == [["from-tiny-b", "not in the plan"]]
-    assert ["tiny-a", "from-tiny-b", "not in the plan", *["\u2013"] * 7] in texts(pairs)
+    (on_a,) = [rows for name, rows in pairs.groups if name == "tiny-a: lossless"]
+    absent = ["from-tiny-b", "not in the plan", *["\u2013"] * 7]
+    assert [[value.text for value in row] for row in on_a if row[0].text == "from-tiny-b"] == [absent]
     names = [head.name for head in lost.heads]
     assert {row[names.index("tiny-b")] for row in texts(lost)} == {"no native drafter", "not in the plan"}
 
 
 def test_a_native_drafter_without_a_number_is_shown_as_missing_and_not_as_absent():
     made = sweep(CELLS, prompts=4, timed=0)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     results = {cell_id: items for cell_id, items in made.results.items() if cell_id != native}
     info = transfer.info(framed(replace(made, results=results)))
     _, lost, pairs = parts(info, Table)[:3]
     assert texts(lost)[1][1] == "n/a (4 of 8)"
-    assert texts(pairs)[0][:3] == ["tiny-a", "from-tiny-a, native", "0 of 4"]
-    assert texts(pairs)[1][5] == "n/a (0 of 4)"
+    assert texts(pairs)[0][:2] == ["from-tiny-a, native", "0 of 4"]
+    assert texts(pairs)[1][4] == "n/a (0 of 4)"
     assert "1 pair has no interval (0 prompts): nothing can be said of it." in info.findings[0]
 
 
@@ -190,9 +192,9 @@ def test_failed_prompts_and_broken_cells_are_marked_wherever_they_count():
     info = transfer.info(framed(sweep(CELLS, prompts=4, timed=0, faults=Faults(failed=1))))
     reduced, lost, pairs = parts(info, Table)[:3]
     assert all("(3 of 4)" in text for row in texts(reduced) for text in row[1:])
-    assert all(row[2] == "3 of 4" for row in texts(pairs))
+    assert all(row[1] == "3 of 4" for row in texts(pairs))
     made = sweep(CELLS, prompts=4, timed=0)
-    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot"))
+    native = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a"))
     (item,) = made.results[native]
     other = tuple(replace(row, output_ids=(*row.output_ids[:-1], row.output_ids[-1] + 1)) for row in item.generations)
     frames = framed(replace(made, results={**made.results, native: (replace(item, generations=other),)}))
@@ -200,8 +202,8 @@ def test_failed_prompts_and_broken_cells_are_marked_wherever_they_count():
     reduced, lost, pairs = parts(info, Table)[:3]
     assert [[BROKEN in text for text in row] for row in texts(reduced)] == [[True, True, False], [False, False, False]]
     assert [[BROKEN in text for text in row] for row in texts(lost)] == [[True, False, False], [False, True, False]]
-    assert [row[1].count(BROKEN) for row in texts(pairs)] == [1, 0, 0, 0]
-    assert BROKEN in texts(pairs)[1][5]
+    assert [row[0].count(BROKEN) for row in texts(pairs)] == [1, 0, 0, 0]
+    assert BROKEN in texts(pairs)[1][4]
     assert "the mean of 1 pair; the worst is from-tiny-a on tiny-b" in info.findings[0]
     assert info.findings[0].endswith(f" 1 of 2 pairs has a cell marked {BROKEN} and is not counted.")
     (chart,) = parts(info, Chart)
@@ -227,7 +229,24 @@ def test_without_an_interval_nothing_is_called_ahead_or_lost():
     assert info.findings[1].startswith(
         "Against the best baseline without training 2 comparisons have no interval (2 prompts): nothing can be said of "
     )
-    assert all(row[8].startswith("no interval (2 prompts): ssd") for row in texts(parts(info, Table)[2]))
+    table = parts(info, Table)[2]
+    assert table.note == f"{table.caption}. Ratios over baselines have no interval (2 prompts): " + (
+        "nothing is called ahead or behind."
+    )
+    assert all(row[7].startswith("ssd ") for row in texts(table))
+    assert {value.interval for _, rows in table.groups for row in rows for value in row[7:]} == {""}
+
+
+def test_one_ratio_without_an_interval_says_so_in_its_own_row():
+    made = with_nfe(sweep(CELLS, prompts=4, timed=0), NFE)
+    away = next(c.cell_id for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-b"))
+    (item,) = made.results[away]
+    few = replace(made, results={**made.results, away: (replace(item, generations=item.generations[:2]),)})
+    table = parts(transfer.info(framed(few)), Table)[2]
+    assert table.note == ""
+    rows = [row for _, rows in table.groups for row in rows]
+    assert [row[7].interval == "no interval (2 prompts)" for row in rows] == [False, True, False, False]
+    assert rows[1][7].text == "ssd 1.25"  # (23 + 22) / (18 + 18), and neither ahead nor behind
 
 
 def test_one_made_on_several_targets_is_native_to_each_whatever_the_dtype_or_cache():
@@ -235,7 +254,7 @@ def test_one_made_on_several_targets_is_native_to_each_whatever_the_dtype_or_cac
     cells = [replace(c, drafter=replace(c.drafter, origins=both)) if c.drafter.kind == "spot" else c for c in CELLS]
     assert all(cell.is_native for cell in cells if cell.drafter.kind == "spot")
     assert transfer.info(framed(sweep(tuple(cells), prompts=2, timed=0))) is None
-    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot")]
+    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a")]
     assert replace(native, target=replace(native.target, name="other", dtype="bfloat16", cache="none")).is_native
     assert not replace(native, target=replace(native.target, digest="f" * 64)).is_native
 
@@ -250,7 +269,7 @@ def test_one_of_unknown_origin_is_neither_native_nor_transferred():
 
 
 def test_where_a_drafter_was_made_changes_no_cell():
-    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "spot")]
+    (native,) = [c for c in CELLS if (c.target.name, c.drafter.name) == ("tiny-a", "from-tiny-a")]
     other = replace(native, drafter=replace(native.drafter, origins=(MadeOn(target="x", digest="y"),)))
     assert other.cell_id == native.cell_id
 
@@ -277,13 +296,13 @@ def test_a_broken_baseline_is_the_best_one_only_where_there_is_no_other():
     wrong = tuple(replace(row, output_ids=(*row.output_ids[:-1], row.output_ids[-1] + 1)) for row in item.generations)
     info = transfer.info(framed(replace(made, results={**made.results, graph: (replace(item, generations=wrong),)})))
     b_on_a = texts(parts(info, Table)[2])[1]
-    assert b_on_a[8:] == ["ahead of ssd 1.20"] * 2  # spiffy needs fewer forwards, but its outputs are wrong
+    assert b_on_a[7:] == ["ahead of ssd 1.20"] * 2  # spiffy needs fewer forwards, but its outputs are wrong
     assert "spiffy" not in info.findings[1]
     alone = tuple(cell for cell in CELLS if cell.drafter.kind != "ssd")
     kept = {cell.cell_id: made.results[cell.cell_id] for cell in alone} | {graph: (replace(item, generations=wrong),)}
     jobs = tuple(job for job in made.jobs if job.cell.drafter.kind != "ssd")
     info = transfer.info(framed(replace(made, jobs=jobs, results=kept)))
-    assert texts(parts(info, Table)[2])[1][9] == f"open: spiffy {BROKEN} 0.98"
+    assert texts(parts(info, Table)[2])[1][8] == f"open: spiffy {BROKEN} 0.98"
     assert info.findings[1].endswith(f" 1 of 2 comparisons has a cell marked {BROKEN} and is not counted.")
     assert "of 1 transferred pair need fewer forwards than the best of all baselines" in info.findings[1]
 
@@ -296,8 +315,10 @@ def test_a_baseline_that_was_made_elsewhere_or_nobody_knows_where_is_none():
     )
     few = {("tiny-a", other.drafter.name): (10, 10, 10, 10) for other in others}
     info = transfer.info(framed(with_nfe(sweep(CELLS + others, prompts=4, timed=0), NFE | few)))
-    (row,) = [row for row in texts(parts(info, Table)[2]) if row[:2] == ["tiny-a", "from-tiny-b"]]
-    assert row[8:] == ["ahead of ssd 1.20", "open: spiffy 0.98"]
+    (target, rows), _ = parts(info, Table)[2].groups
+    (row,) = [[value.text for value in row] for row in rows if row[0].text == "from-tiny-b"]
+    assert target == "tiny-a: lossless"
+    assert row[7:] == ["ahead of ssd 1.20", "open: spiffy 0.98"]
 
 
 def test_seeds_of_one_prompt_are_one_prompt():
@@ -312,14 +333,13 @@ def test_seeds_of_one_prompt_are_one_prompt():
     ]
     assert "; 4 prompts)" in info.findings[0]
     pairs = parts(info, Table)[2]
-    (row,) = [
-        row for _, rows in pairs.groups for row in rows if row[1].text == "from-tiny-b" and row[0].text == "tiny-a"
-    ]
-    assert (row[2].text, row[4].text, row[5].text) == ("8", "22.5", "18.0")
-    (alone,) = [
-        row for row in parts(single, Table)[2].groups[0][1] if (row[0].text, row[1].text) == ("tiny-a", "from-tiny-b")
-    ]
-    assert [v.interval for v in row[4:6]] == [v.interval for v in alone[4:6]]
+    row, alone = (
+        next(row for row in table.groups[0][1] if row[0].text == "from-tiny-b")
+        for table in (pairs, parts(single, Table)[2])
+    )
+    assert pairs.groups[0][0] == "tiny-a: lossless"
+    assert (row[1].text, row[3].text, row[4].text) == ("8", "22.5", "18.0")
+    assert [v.interval for v in row[3:5]] == [v.interval for v in alone[3:5]]
 
 
 def test_options_of_one_artifact_are_told_apart():
@@ -328,11 +348,14 @@ def test_options_of_one_artifact_are_told_apart():
     for table in parts(info, Table)[:2]:
         names = [row[0] for row in texts(table)]
         assert sorted(names) == [f"from-tiny-{x}, gamma {g}" for x in "ab" for g in ("0.0", "0.1")]
-    pairs = [(row[0], row[1].removesuffix(", native")) for row in texts(parts(info, Table)[2])]
+    groups = parts(info, Table)[2].groups
+    pairs = [(target, row[0].text.removesuffix(", native")) for target, rows in groups for row in rows]
     assert len(set(pairs)) == len(pairs) == 8
 
 
 def test_control_characters_in_names_are_made_visible_and_long_names_are_cut():
     info = transfer.info(framed(sweep(transfers(targets=2, mark="\x1b<b>" + "x" * 200, **ONE), prompts=2, timed=0)))
-    names = [text for table in parts(info, Table)[:3] for row in texts(table) for text in row[:2]]
+    tables = parts(info, Table)[:3]
+    names = [text for table in tables for row in texts(table) for text in row[:2]]
+    names += [name.partition(": ")[0] for table in tables for name, _ in table.groups]
     assert not any("\x1b" in name or len(name) > 130 for name in names)

@@ -131,6 +131,19 @@ def test_plain_lines_say_what_matters_and_a_count_now_and_then() -> None:
     assert lines[3] == "note: RAY_ADDRESS is ignored"
 
 
+def test_the_last_count_is_said_once() -> None:
+    clock, stream = Clock(), io.StringIO()
+    plain = PlainProgress(stream, clock)
+    plain.show(event("started", rows=4, decode=4, repeats=1, cells=1))
+    clock.now += 11
+    plain.show(event("item_done", target="t", work="decode", rows=4, seconds=2.0, cells=1, cells_done=1))
+    plain.show(event("finished", stored=4))
+    assert stream.getvalue().splitlines() == [
+        "cells 0/1 | decoded 0/4 | failed 0 | 0 workers",
+        "cells 1/1 | decoded 4/4 | failed 0 | t decoded 0.36/s | 0 workers",  # 4 in 11 s
+    ]
+
+
 def test_a_stream_of_any_encoding_and_a_closed_pipe() -> None:
     raw = io.BytesIO()
     ascii_stream = io.TextIOWrapper(raw, encoding="ascii")

@@ -92,7 +92,8 @@ def test_two_checkpoints_are_two_cells_whatever_their_paths(tmp_path: Path) -> N
     moved = replace(MODEL, path="/elsewhere")
     other = replace(MODEL, digest="e" * 64)
     expansion = expand(load(tmp_path, text), facts(a=MODEL, b=moved, c=other))
-    assert [cell.labels for cell in expansion.cells] == [("none",), ("a", "b"), ("c",)]
+    assert [cell.labels for cell in expansion.cells] == [("none",), ("b", "a"), ("c",)]
+    assert [cell.cell.drafter.name for cell in expansion.cells] == ["none", "b", "c"]  # b says which artifact it is
 
 
 def test_noise_is_no_axis_at_temperature_zero(tmp_path: Path) -> None:
