@@ -7,6 +7,7 @@ from reports.model import Chart
 
 SMALL = 22
 TALL = 15  # pixels of a rung's bar
+ROOM = 0.35  # of the width of a scatter
 
 
 def lines(chart: Chart) -> list[alt.Chart]:
@@ -81,7 +82,12 @@ def scatter(chart: Chart) -> list[alt.Chart]:
     """Layers over two measured axes: the front as steps, whiskers both ways, marks (hollow where `open`), and what the
     points of the front say.
     """
-    x = alt.X("place:Q", title=chart.x, axis=alt.Axis(grid=True, tickCount=6), scale=alt.Scale(zero=False, nice=True))
+    ends = [
+        end for point in chart.points for end in (point.x_low, point.x, point.x_high, chart.baseline) if end is not None
+    ]
+    room = (max(ends) - min(ends)) * ROOM  # for what stands behind the last mark
+    scale = alt.Scale(zero=False, nice=True, domain=[min(ends), max(ends) + room])
+    x = alt.X("place:Q", title=chart.x, axis=alt.Axis(grid=True, tickCount=6), scale=scale)
     y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
     front = alt.Chart().mark_line(
         color=NEUTRAL, strokeWidth=1.5, strokeDash=[5, 3], interpolate="step-before", aria=False

@@ -1,7 +1,7 @@
 """What a ladder found, in sentences: how far its top is above threshold decoding, which steps help, what lossy costs.
 
-A step helps where its 95 % interval lies above 1; one that does not is said not to help here. Broken and incomplete
-rungs are named and enter nothing.
+A step helps where the 95 % interval of its forwards or its throughput lies above 1; one that does not is said not to.
+Broken and incomplete rungs are named and enter nothing.
 """
 
 from collections.abc import Iterator
@@ -90,31 +90,46 @@ def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
             ]
             ratio = pooled_forwards(frames, [(below.result, rung.result) for below, rung in both if below is not None])
             if ratio.value is not None:
-                level, text = verdict(ratio)
-                yield level, f"{group.names[key]}: {text}.{pace_step(group, key)}"
+                level, text = verdict(ratio, pace_step(group, key))
+                yield level, f"{group.names[key]}: {text}."
 
 
-def verdict(ratio: Estimate) -> Line:
-    """Whether a step saves forwards."""
-    numbers = f"ratio {number(ratio.value, 3)}, {evidence(ratio)}"
+def verdict(forwards: Estimate, pace: Estimate | None) -> Line:
+    """Whether a step helps: it saves forwards, or time. `pace` is None where no timing speaks of it."""
+    if forwards.above() or (pace is not None and pace.above()):
+        level: Level = "good"
+        said = "helps"
+    elif pace is None:
+        level, said = ("warning" if forwards.below() else "note"), "does not help here in forwards"
+    else:
+        level, said = ("warning" if forwards.below() or pace.below() else "note"), "does not help here"
+    timed = f"; throughput {times(pace)}" if pace is not None else "; of throughput nothing can be said"
+    return level, f"{said}: forwards {saved(forwards)}{timed}"
+
+
+def saved(ratio: Estimate) -> str:
+    """What a step does to forwards."""
+    numbers = f"(ratio {number(ratio.value, 3)}, {evidence(ratio)})"
+    if ratio.value == 1.0 and ratio.low == ratio.high:
+        return f"stay as they are {numbers}"
     if ratio.above():
-        return "good", f"helps, {fewer(ratio, 'the rung before')}"
+        return f"are fewer {numbers}"
     if ratio.below():
-        return "warning", f"does not help here, it needs more forwards than the rung before ({numbers})"
-    if not ratio.has_interval and ratio.value == 1.0:
-        return "note", f"does not help here, no forward is saved ({numbers})"
-    if not ratio.has_interval:
-        return "note", f"too few prompts to say whether it helps ({numbers})"
-    return "note", f"does not help here beyond its interval, which includes no change ({numbers})"
+        return f"are more {numbers}"
+    return f"differ by no more than chance may give {numbers}" if ratio.has_interval else f"cannot be judged {numbers}"
 
 
-def pace_step(group: LadderGroup, key: str) -> str:
+def times(ratio: Estimate) -> str:
     """What a step does to throughput."""
+    said = "is higher" if ratio.above() else "is lower" if ratio.below() else "shows no change beyond its interval"
+    return f"{said} ({number(ratio.value)} {TIMES} the rung before, {evidence(ratio)})"
+
+
+def pace_step(group: LadderGroup, key: str) -> Estimate | None:
+    """Throughput over the rung below, a mean of the tasks; None where it was not timed, or a timing failed a gate."""
     rungs, ratio = group.rungs(key), group.mean(key, lambda rung: rung.throughput, geometric)
-    if ratio.value is None or any(rung.result.pace and rung.result.pace.doubts for rung in rungs):
-        return ""
-    said = "higher" if ratio.above() else "lower" if ratio.below() else "no change that these prompts can show"
-    return f" Throughput: {said} ({number(ratio.value)} {TIMES} the rung before, {evidence(ratio)})."
+    doubted = any(rung.result.pace and rung.result.pace.doubts for rung in rungs)
+    return None if ratio.value is None or doubted else ratio
 
 
 def lossy(group: LadderGroup, frames: Frames) -> Iterator[Line]:

@@ -101,7 +101,7 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
         outputs = [own for result in lossy if (own := result.fidelity) is not None]
         equal, n = sum(own.n_identical for own in outputs), sum(own.n for own in outputs)
         told = f"{equal:,} of {n:,} equal draft-free decoding by the same rule" if n else "none was compared"
-        text = f"{count(len(lossy), 'cell is', 'cells are')} lossy, which promises nothing of its outputs: {told}."
+        text = f"{count(len(lossy), 'cell is', 'cells are')} lossy, with no promise about outputs: {told}."
         lines.append(("note", text))
     unstudied = sum(study.n_failed + study.n_missing for study in frames.studies)
     if unstudied:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from reports.charts import svg
+from reports.ladder_findings import verdict
 from reports.model import Chart, Lines, Table
 from reports.sections.ladder import info
 from sweeps.means import arithmetic
+from sweeps.statistics import Estimate
 from tests.set_rows import rungs, set_cells
 from tests.synthetic import Faults, grid, sweep
 from tests.unit.reports.conftest import framed
@@ -95,8 +97,9 @@ def test_every_drafted_rung_is_told_to_help_or_not(section):
     said = lines(section)
     for name in ("+ set drafter and tree", "+ mass floor 0.1", "+ cross-block", "+ draft refresh"):
         (text,) = [line for line in said if line.startswith(f"{name}: ")]
-        assert "helps, " in text or "does not help here" in text
-    assert any(line.startswith("+ set drafter and tree: helps, ") for line in said)
+        assert ": helps: forwards " in text or ": does not help here: forwards " in text
+        assert "; throughput " in text
+    assert any(line.startswith("+ set drafter and tree: helps: forwards are fewer (ratio ") for line in said)
     assert any(line.startswith("Lossless: up to the rung ") and "one a block would be" in line for line in said)
     (lossy,) = [line for line in said if " against the same with the exact rule: " in line]
     assert lossy.startswith("+ product, max-commit (lossy)")
@@ -111,7 +114,40 @@ def test_a_step_that_changes_nothing_is_no_help():
     alike = tuple(replace(item, cell_id=two, item_id=item.item_id.replace(one, two)) for item in made.results[one])
     said = lines(info(framed(replace(made, results=made.results | {two: alike}))))
     (text,) = [line for line in said if line.startswith("+ cross-block: ")]
-    assert text.startswith("+ cross-block: does not help here, no forward is saved (ratio 1.000, ")
+    assert text.startswith("+ cross-block: does not help here in forwards: forwards stay as they are (ratio 1.000, ")
+    assert text.endswith("; of throughput nothing can be said.")
+
+
+def between(low, high, n=9):
+    return Estimate(value=(low + high) / 2, low=low, high=high, n=n)
+
+
+FEWER, MORE, SAME = between(1.1, 1.3), between(0.7, 0.9), between(0.9, 1.2)
+
+
+@pytest.mark.parametrize(
+    ("forwards", "pace", "level", "said"),
+    [
+        (FEWER, None, "good", "helps: forwards are fewer"),
+        (FEWER, MORE, "good", "helps: forwards are fewer"),  # and slower, which is said behind it
+        (MORE, FEWER, "good", "helps: forwards are more"),  # what a mass floor is for
+        (MORE, None, "warning", "does not help here in forwards: forwards are more"),
+        (MORE, SAME, "warning", "does not help here: forwards are more"),
+        (SAME, MORE, "warning", "does not help here: forwards differ by no more than chance may give"),
+        (SAME, SAME, "note", "does not help here: forwards differ by no more than chance may give"),
+        (between(1.0, 1.0), None, "note", "does not help here in forwards: forwards stay as they are"),
+        (
+            Estimate(value=1.2, low=None, high=None, n=2),
+            None,
+            "note",
+            "does not help here in forwards: forwards cannot",
+        ),
+    ],
+)
+def test_a_step_helps_where_it_saves_forwards_or_time(forwards, pace, level, said):
+    found, text = verdict(forwards, pace)
+    assert (found, text[: len(said)]) == (level, said)
+    assert ("nothing can be said" in text) is (pace is None)
 
 
 def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():
@@ -149,7 +185,7 @@ def test_timings_in_doubt_are_marked_and_nothing_is_said_of_throughput():
     assert row["Over standard"].text.endswith("\u2020")
     assert row["Over standard"].flag == "warning"
     assert any("failed a gate: nothing is said of throughput" in line for line in lines(section))
-    assert not any("Throughput: " in line for line in lines(section))
+    assert not any("; throughput " in line for line in lines(section))
 
 
 def test_rungs_that_are_equal_but_for_the_task_stand_together_and_seeds_apart():
@@ -177,5 +213,8 @@ def test_the_step_from_a_broken_rung_is_crossed_and_in_no_mean():
     assert above["Step: forwards"].flag == "alarm"
     assert mean["Step: forwards"].text == "\u2013"
     assert mean["NFE reduction"].text != "n/a"
-    assert not any(line.startswith(("+ cross-block: ", "+ mass floor 0.1: helps")) for line in lines(section))
+    assert not any(
+        line.startswith(("+ cross-block: ", "+ mass floor 0.1: helps", "+ mass floor 0.1: does"))
+        for line in lines(section)
+    )
     assert any(line.startswith("+ draft refresh: ") for line in lines(section))
