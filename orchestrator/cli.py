@@ -18,7 +18,7 @@ from orchestrator.commands.outputs import export, report, sync
 from orchestrator.commands.plan import plan
 from orchestrator.commands.run import run
 from orchestrator.commands.study import study
-from orchestrator.commands.train import train
+from orchestrator.commands.train_sets import train  # the group, with this command too
 
 DEFECT, BAD_INPUT, INTERRUPTED = 70, 2, 130
 

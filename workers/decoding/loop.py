@@ -3,8 +3,8 @@
 A step is what the target's rule fills after one forward: one position, or under the threshold rule maybe several. The
 last forward left the target's next step, so applying it (the root) needs no forward of its own. A round takes the steps
 to the accepted drafts plus one: the last visited state's own next step. Without a drafter every round is one step (so
-under the standard rule the forwards number exactly the tokens generated); no drafter can make them more. A root that
-the known step filled ends its block without a forward.
+under the standard rule the forwards number exactly the tokens generated); no drafter can make them more, unless a
+lenient acceptance rule leads to other states. A root that the known step filled ends its block without a forward.
 
 A cross-block draft that the walk reaches takes the first step of the next block in the round that fills this one. One
 that it does not reach leaves a glimpse of the next block; with `refresh` its first round is drafted from that.

@@ -118,6 +118,11 @@ class SetCard:
     version: int = VERSION
 
     @property
+    def test_digest(self) -> str:
+        """Of trajectories that are only judged: there are none."""
+        return ""
+
+    @property
     def targets(self) -> dict[str, str]:
         """Name and weight digest of every target that it was made on."""
         return {source.target: source.target_digest for source in self.sources}

@@ -15,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sweeps.spec import Acceptance, DecodeSpec
+from sweeps.laws import generation_alarms
+from sweeps.spec import Acceptance, DecodeSpec, DrafterSpec
 from tests.plain_rule import Pairs, PlainRule, Taken, mean_of, steps_taken
 from tests.tiny_checkpoints import write_checkpoint
 from tests.toys import RandomStepsDrafter, SetsDrafter, SpreadingTarget, ToyTarget, WrongDrafter
+from tests.traces import toy_cell
+from tests.unit.aggregates.test_threshold import row_of
 from tests.unit.decoding.test_threshold import prompted, seeds, specs
 from workers.decoding.loop import decode
 from workers.decoding.reference import reference
@@ -103,7 +106,7 @@ def runs(draw: st.DrawFn, rules: tuple[Acceptance, ...] = LENIENT, *, refreshing
     return run_of(target, prompt, spec, seed, verification, drafts=draw(st.integers(0, 10**6)), budget=budget)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(askings(), specs(), seeds, st.integers(0, 10**6), st.sampled_from(["sets", "steps", "wrong"]), st.integers(0, 7))
 def test_exact_is_threshold_decoding_whatever_the_drafter(
     asked: tuple[ToyTarget, list[int]], spec: DecodeSpec, seed: int, drafts: int, kind: str, switches: int
@@ -123,21 +126,21 @@ def test_exact_is_threshold_decoding_whatever_the_drafter(
         assert sum(made.counters.accepted) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(runs(("subset", "cut")))
 def test_subset_and_cut_commit_only_what_the_target_commits_in_that_very_state(run: Run) -> None:
     for taken in run.steps:
         assert taken.pairs <= run.own(taken)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(runs(("product",)))
 def test_product_commits_the_targets_own_steps_and_steps_of_enough_mean_confidence(run: Run) -> None:
     for taken in run.steps:
         assert taken.pairs == run.own(taken) or run.mean(taken) >= run.rule.spec.tau * (1 - NEAR)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(runs())
 def test_no_rule_loses_progress(run: Run) -> None:
     """Every forward commits something, so that none needs more forwards than tokens; every token is committed once.
@@ -153,6 +156,25 @@ def test_no_rule_loses_progress(run: Run) -> None:
     stops = run.rule.target.traits.stop_ids
     if run.rule.spec.ignore_eos or not set(stops) & set(made.output_ids):
         assert len(made.output_ids) == run.rule.spec.max_new_tokens
+
+
+@settings(max_examples=80, deadline=None)
+@given(runs(("exact", *LENIENT)))
+def test_no_run_raises_an_alarm_of_its_counts(run: Run) -> None:
+    """What holds of counts holds under every rule of acceptance, beside a draft-free run of any other output too."""
+    way, spec = run.verification, run.rule.spec
+    drafter = DrafterSpec(
+        name="sets",
+        kind="freedave",
+        budget=run.drafter.budget,
+        acceptance=way.acceptance,
+        max_commit=way.max_commit,
+        cross_block=way.cross_block,
+        refresh=way.refresh,
+    )
+    free = decode(run.rule.target, NoDrafter(), run.prompt, spec=spec, seed=run.rule.seed)
+    cell = replace(toy_cell(), decode=spec, drafter=drafter)
+    assert list(generation_alarms(cell, row_of(run.made), row_of(free))) == []
 
 
 @dataclass(frozen=True)
@@ -222,7 +244,7 @@ def rounds_of(run: Run) -> Iterator[Round]:
         yield Round(run, tree, taken)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(runs(("exact", *LENIENT), refreshing=False))
 def test_every_round_takes_the_walk_that_its_rule_says(run: Run) -> None:
     """The first accepted move at every node, or by `max_commit` the way with the most commits of all accepted ones."""
