@@ -18,7 +18,8 @@ def read(folder: Path) -> CheckpointConfig:
     file = ConfigFile.of(folder)
     file.only("hidden_act", "silu")
     file.only("use_mrope", False)
-    file.only("use_sliding_window", False, None)
+    file.full_attention()
+    file.rotated_share()
     hidden = file.whole("hidden_size")
     heads = file.divisor("num_attention_heads", hidden)
     shape = file.body_shape(

@@ -52,6 +52,10 @@ def read(folder: Path) -> CheckpointConfig:
     for field in ("include_qkv_bias", "bias_for_layer_norm", "multi_query_attention"):
         file.only(field, False, None)
     file.only("block_group_size", 1)
+    file.full_attention()
+    file.rotated_share()
+    for field in ("clip_qkv", "sliding_window"):
+        file.only(field, None)
     hidden = file.whole("d_model")
     heads = file.divisor("n_heads", hidden)
     rows = "embedding_size" if file.values.get("embedding_size") is not None else "vocab_size"

@@ -52,16 +52,15 @@ def read(folder: Path) -> CheckpointConfig:
         file.only(field, False, absent=False)
     file.only("norm_topk_prob", True)
     file.only("norm_head", False)
-    file.only("use_sliding_window", False, None)
+    file.only("moe_router_enable_expert_bias", True, None)
+    file.full_attention()
     heads, head_dim = file.whole("num_attention_heads"), file.whole("head_dim")
-    rotary_dim = file.even(int(head_dim * file.number("partial_rotary_factor")), "head_dim x partial_rotary_factor")
-    if rotary_dim > head_dim:
-        raise ValueError(f"{file.path}: partial_rotary_factor turns {rotary_dim} of {head_dim} dimensions")
+    turned = int(head_dim * file.rotated_share(None))
     shape = file.body_shape(
         heads=heads,
         head_dim=head_dim,
         fused_qkv=True,
-        rotary_dim=rotary_dim,
+        rotary_dim=file.even(turned, "head_dim x partial_rotary_factor"),
         experts=expert_shape(file),
     )
     return CheckpointConfig(
