@@ -44,6 +44,7 @@ class Loaded:
     device: str
     target_key: tuple[str, ...] = ()
     target: Target | None = None
+    sizes_checked: set[SequenceSize] = field(default_factory=set)
     drafters: dict[tuple[DrafterSpec, int], Drafter | Oracle] = field(default_factory=dict)
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
     order_models: dict[tuple[str, str, int], OrderModel] = field(default_factory=dict)
@@ -52,16 +53,21 @@ class Loaded:
         """The target of `spec`, to decode sequences of that size with.
 
         Raises ValueError when the loaded weights are not those of a digest that it names and, before any is read, when
-        they and what such a sequence takes do not fit the memory there is.
+        they and what such a sequence takes do not fit the memory there is. A target that is loaded already is asked
+        again for sequences of another size.
         """
         key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision, spec.cache
-        if self.target is not None and key == self.target_key:
-            return self.target
-        self.target, self.target_key = None, ()  # before the next one is loaded: two may not fit
+        there = self.target is not None and key == self.target_key
+        if not there:
+            self.target, self.target_key, self.sizes_checked = None, (), set()  # before the next: two may not fit
         entry = named(FAMILIES, spec.family, f"target {spec.name}: family")
-        if size is not None and entry.read:  # a loader of its own may know no config
+        if size is not None and size not in self.sizes_checked and entry.read:  # another loader may know no config
             shape = config_of(resolve_folder(spec.path or spec.name, spec.revision or None)).shape
-            check_room(spec.name, shape, spec.dtype, replace(size, cache=entry.cache(spec.cache)), self.device)
+            size_with_cache = replace(size, cache=entry.cache(spec.cache))
+            check_room(spec.name, shape, spec.dtype, size_with_cache, self.device, loaded=there)
+            self.sizes_checked.add(size)
+        if self.target is not None:
+            return self.target
         target: Target = resolve(entry.loader)(spec, device=self.device)
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:

@@ -5,6 +5,7 @@ neighbours along. A refusal here says what is needed, for what, and what there i
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sweeps.spec import DecodeSpec, DrafterSpec
@@ -50,11 +51,17 @@ def shortage(name: str, need: MemoryNeed, available: int, where: str) -> str:
     return f"target {name}: needs {need}: {lacks}"
 
 
-def check_room(name: str, shape: BodyShape, dtype: str, size: SequenceSize, device: str) -> None:
-    """Raise ValueError, naming target, need by its parts and what there is, when a target does not fit a device now."""
+def check_room(
+    name: str, shape: BodyShape, dtype: str, size: SequenceSize, device: str, *, loaded: bool = False
+) -> None:
+    """Raise ValueError, naming target, need by its parts and what there is, when a target does not fit a device now.
+
+    The weights of one that is `loaded` take no more.
+    """
     gpu = not device.startswith("cpu")
     available, where = (_free_on(device), f"free on {device}") if gpu else (memory_available(), "available RAM")
-    line = shortage(name, memory_need(shape, dtype, size, gpu=gpu), available, where)
+    need = memory_need(shape, dtype, size, gpu=gpu)
+    line = shortage(name, replace(need, weights=0) if loaded else need, available, where)
     if line:
         raise ValueError(line)
 

@@ -1,5 +1,6 @@
 """Whether a target fits: what the system says there is, and a refusal before a single weight is read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,4 +90,13 @@ def test_nothing_is_read_of_a_target_that_does_not_fit(
     loaded = Loaded("cpu")
     target = loaded.get_target(spec, SIZE)
     monkeypatch.setattr("workers.room.memory_available", lambda: 50_000)
-    assert loaded.get_target(spec, SIZE) is target  # it is there already
+    assert loaded.get_target(spec, SIZE) is target  # it is there already, and was asked for this size
+    larger = replace(SIZE, max_new_tokens=SIZE.max_new_tokens * 100)
+    lines = []
+    for size in (larger, replace(SIZE, states=64)):
+        with pytest.raises(ValueError, match=r"needs .*\(weights 0, .* are missing$") as raised:
+            loaded.get_target(spec, size)
+        lines.append(str(raised.value))
+    assert lines[0] != lines[1]
+    monkeypatch.setattr("workers.room.memory_available", lambda: 500_000_000)
+    assert loaded.get_target(spec, larger) is target
