@@ -17,7 +17,7 @@ from workers.models.named import find_artifact
 from workers.models.order_shapes import TOP_K, weight_shapes
 from workers.models.plain import parsed, plain
 from workers.models.sealed import read_versioned
-from workers.targets.files import check_weights, stored_tensors
+from workers.targets.stored import check_weights, stored_tensors
 
 FORMAT = "spot-order-model"
 VERSION = 1

@@ -11,9 +11,10 @@ from workers.targets.inspect import config_of, inspect_checkpoint
 ROPE = {"rope_type": "default"}
 ALL = tuple(LAYOUTS)
 WINDOWED = ["full_attention", "sliding_attention"]
+TWICE = "rope_theta is 10000.0 but"
 REFUSED: list[tuple[tuple[str, ...], dict[str, Any], tuple[str, ...]]] = [
-    (ALL, {"rope_parameters": {**ROPE, "rope_theta": 5.0}}, ("rope_theta is 10000.0 but rope_parameters.rope_theta is 5.0",)),
-    (ALL, {"rope_scaling": {**ROPE, "rope_theta": 5}}, ("rope_theta is 10000.0 but rope_scaling.rope_theta is 5.0",)),
+    (ALL, {"rope_parameters": {**ROPE, "rope_theta": 5.0}}, (f"{TWICE} rope_parameters.rope_theta is 5.0",)),
+    (ALL, {"rope_scaling": {**ROPE, "rope_theta": 5}}, (f"{TWICE} rope_scaling.rope_theta is 5.0",)),
     (
         ALL,
         {"rope_theta": ..., "rope_parameters": {"rope_theta": 7.0}, "rope_scaling": {"rope_theta": 8.0}},
