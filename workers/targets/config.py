@@ -16,6 +16,10 @@ from workers.targets.shape import BodyShape, Weight
 from workers.targets.tokens import TokenFacts
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
+MOST = 2**20  # of anything that a config counts: several times the widest published body and the largest vocabulary
+MOST_LAYERS = 2**10  # several times the deepest
+MOST_POSITIONS = 2**31  # they cost nothing until they are used
+MOST_EXPERTS = 2**16  # in all layers together: each has tensors of its own, and lists of these must stay short
 Attention = Literal["block-causal", "whole"]
 ROTATION = ("rope_parameters", "rope_scaling")  # objects that state it, in newer configs and in older ones
 ROTATION_SETTINGS = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
@@ -59,12 +63,17 @@ class ConfigFile:
             raise ValueError(f"{self.path}: {field} is missing")
         return self.values[field]
 
-    def whole(self, field: str, *, least: int = 1) -> int:
-        """A whole number from `least`."""
+    def whole(self, field: str, *, least: int = 1, most: int = MOST) -> int:
+        """A whole number from `least` to `most`: what no checkpoint has would only take memory for lists of it."""
         value = self.present(field)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{self.path}: {field} is {value!r}; allowed is a whole number from {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            shown = cut(repr(value))
+            raise ValueError(f"{self.path}: {field} is {shown}; allowed is a whole number from {least} to {most}")
         return value
+
+    def positions(self, field: str) -> int:
+        """The longest sequence that a checkpoint was made for."""
+        return self.whole(field, most=MOST_POSITIONS)
 
     def number(self, field: str) -> float:
         """A positive finite number."""
@@ -103,7 +112,7 @@ class ConfigFile:
         return BodyShape(
             vocab_size=self.whole("vocab_size"),
             hidden=self.whole("hidden_size"),
-            layers=self.whole("num_hidden_layers"),
+            layers=self.whole("num_hidden_layers", most=MOST_LAYERS),
             heads=heads,
             kv_heads=self.divisor("num_key_value_heads", heads),
             head_dim=head_dim,

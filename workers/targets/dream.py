@@ -34,7 +34,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=True,
         shape=shape,
         weights=tuple(same_names(shape)),
-        max_positions=file.whole("max_position_embeddings"),
+        max_positions=file.positions("max_position_embeddings"),
         tokens=token_facts(folder, file.values, shape.vocab_size, ends=(TURN_END,)),
         stored_dtype=file.stored_dtype(),
     )

@@ -25,7 +25,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=False,
         shape=shape,
         weights=tuple(same_names(shape)),
-        max_positions=file.whole("max_position_embeddings"),
+        max_positions=file.positions("max_position_embeddings"),
         tokens=token_facts(folder, file.values, shape.vocab_size),
         stored_dtype=file.stored_dtype(),
     )
