@@ -68,7 +68,10 @@ class Loaded:
             self.sizes_checked.add(size)
         if self.target is not None:
             return self.target
-        target: Target = resolve(entry.loader)(spec, device=self.device)
+        try:
+            target: Target = resolve(entry.loader)(spec, device=self.device)
+        except ValueError as error:
+            raise ValueError(f"target {spec.name}: {error}") from error
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:
             raise ValueError(f"target {spec.name}: weights have digest {found}, the cell says {spec.digest}")

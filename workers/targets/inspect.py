@@ -13,6 +13,7 @@ from workers.targets.config import CheckpointConfig
 from workers.targets.files import read_json, resolve_folder, weight_digest
 from workers.targets.shape import EMBEDDING
 from workers.targets.stored import StoredTensor, check_weights, stored_tensors
+from workers.targets.template import chat_template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +96,3 @@ def architecture_of(folder: Path) -> str:
     if isinstance(names, list) and len(names) == 1 and isinstance(names[0], str) and names[0] in FAMILIES:
         return names[0]
     raise ValueError(f"{path}: architectures is {names!r}; allowed is one of {', '.join(FAMILIES)}")
-
-
-def chat_template(folder: Path) -> str | None:
-    """The chat template's source from `chat_template.jinja` or the tokenizer config; None when there is none or it is
-    empty.
-    """
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        try:
-            source = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file}: not UTF-8 text ({error})") from None
-    else:
-        file = folder / "tokenizer_config.json"
-        given = value = read_json(file, required=False).get("chat_template")
-        if isinstance(value, list) and all(isinstance(item, dict) for item in value):  # several named templates
-            value = next((item.get("template") for item in reversed(value) if item.get("name") == "default"), None)
-        if not isinstance(value, str | None):
-            raise ValueError(f"{file}: chat_template is {given!r}; allowed is text, or a list of named templates")
-        source = value or ""
-    return source if source.strip() else None

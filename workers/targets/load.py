@@ -61,7 +61,7 @@ def load_target(
         device=str(where),
         cache=cache,
     )
-    text = ChatText(folder, (facts.mask_id, *facts.stop_ids))
+    text = ChatText(folder, (facts.mask_id, *facts.stop_ids), facts.vocab_size)
     return kind_of(config)(
         body=body, head_VH=head_VH, traits=traits, text=text, absent_ids=config.tokens.absent_ids, chat=facts.chat
     )
