@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sweeps.cell import Cell
-from sweeps.claims import claim_of
+from sweeps.claims import claim_of, in_words
 from workers.decode_one import Decoded, GridBlock, GridCell
 from workers.decoding.tally import Generation
 
@@ -53,6 +53,7 @@ def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
         return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
     row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
     row |= {"cache": cell.target.cache, "exact_cache": cell.target.exact_cache, "claim": claim_of(cell).value}
+    row["claim_in_words"] = in_words(cell, claim_of(cell))
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row
@@ -73,7 +74,7 @@ def claim(cell: Cell) -> str:
     cache = f"cache {cell.target.cache}"
     if cell.target.exact_cache:
         return f"{cache}; claim: {claim_of(cell).value}"
-    return f"{cache}, approximate (--cache none decodes without); claim: {claim_of(cell).value}"
+    return f"{cache}, approximate (--cache none decodes without); claim: {in_words(cell, claim_of(cell))}"
 
 
 def grid(block: GridBlock, first: int, last: int) -> Iterator[Text]:

@@ -16,6 +16,7 @@ import msgspec
 from reports.columns import AXES, CELL_COLUMNS
 from sweeps.aggregate import CellResult
 from sweeps.cell import canonical_json, digest_of
+from sweeps.claims import in_words
 
 LONGEST_NAME = 120
 LONGEST_VALUE = 480  # older servers take 500 characters
@@ -99,6 +100,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "cell_id": result.cell_id,
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
+        "claim_in_words": in_words(cell, result.claim),
         "complete": str(result.n == result.n_expected).lower(),
         "bound": str(cell.drafter.oracle).lower(),
         "how": result.nfe.how,

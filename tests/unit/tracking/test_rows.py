@@ -130,3 +130,13 @@ def unasked(cells):
     """Jobs and rows of a sweep that measures no agreement."""
     made = sweep(cells, prompts=2, timed=0, uncached=0)
     return made.jobs, made.rows()
+
+
+def test_a_claim_of_the_distribution_says_its_cache():
+    exact = grid(tasks=("a",), budgets=(8,), temperatures=(1.0,), gammas=(), noises=("independent",))
+    for cells, words in ((exact, ""), (cached(exact, "dual"), " (given the dual cache)")):
+        made = sweep(cells, prompts=2, timed=0)
+        tags = [row_of(result, "s").tags for result in aggregate_all(made.jobs, made.rows()) if not result.reference]
+        drafted = [tag for tag in tags if tag["claim"] == "distribution-exact"]
+        assert len(drafted) == 2
+        assert {tag["claim_in_words"] for tag in drafted} == {f"distribution-exact{words}"}
