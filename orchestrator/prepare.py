@@ -22,11 +22,13 @@ class Prepared:
     """A resolved sweep: its cells with labels, what was dropped, and the plan that a driver can run.
 
     `missing` says what has to be fetched or made first (only where a sweep is prepared for planning alone).
+    `checkpoint_notes` are those of the expansion's notes that a run says as well: a worker would say them to nobody.
     """
 
     expansion: Expansion
     plan: Plan
     missing: tuple[str, ...] = ()
+    checkpoint_notes: tuple[str, ...] = ()
 
 
 def prepare(
@@ -61,7 +63,12 @@ def prepare(
     notes += length_notes(expansion)
     notes += uncached_notes(expansion, jobs)
     expansion = replace(expansion, cells=(*expansion.cells, *studies), notes=(*expansion.notes, *notes))
-    return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)
+    return Prepared(
+        expansion=expansion,
+        plan=Plan(spec=spec, jobs=jobs),
+        missing=resolved.missing,
+        checkpoint_notes=resolved.notes,
+    )
 
 
 def in_words(axes: Mapping[str, Any]) -> str:

@@ -55,7 +55,10 @@ def run(
 
     if pool["workers"] is not None:
         overrides = (*overrides, f"resources.workers={pool['workers']}")
-    plan = prepare(sweep, overrides, settings=settings).plan
+    prepared = prepare(sweep, overrides, settings=settings)
+    for note in prepared.checkpoint_notes:
+        click.echo(f"note: {note}", err=True)
+    plan = prepared.plan
     if tracking_uri is not None:  # kept with the run, so that `spot sync` goes to the same place
         plan = replace(plan, spec=replace(plan.spec, tracking_uri=tracking_uri))
     directory = run_directory(out, plan.spec.name)
