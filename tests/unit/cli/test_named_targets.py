@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.checkpoints import present
-from orchestrator.machine import Gpu, Machine, gpu_of
+from orchestrator.machine import Gpu, Machine, gpu_of, gpus
 from orchestrator.memory_notes import memory_notes
 from orchestrator.named_targets import artifacts_of, differences, named_target, room_for, target_findings
 from orchestrator.tables import target_of
@@ -161,6 +161,15 @@ def test_doctor_names_artifacts_or_the_command_that_makes_them(spot: Spot, tmp_p
 def test_lines_of_nvidia_smi() -> None:
     assert gpu_of("NVIDIA H200, 143771, 143000") == Gpu(name="NVIDIA H200", memory=143771 * 2**20, free=143000 * 2**20)
     assert gpu_of("Odd, name, [N/A], [N/A]") == Gpu(name="Odd, name", memory=0, free=0)
+
+
+def test_a_tool_that_does_not_answer_in_utf8_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for answer, found in ((r"GPU, 10, 5\n", 1), (r"\377\376, 10, 5\n", 0)):
+        tool.write_text(f"#!/bin/sh\nprintf '{answer}'\n")
+        tool.chmod(0o755)
+        assert len(gpus()) == found
 
 
 def cell(name: str, budget: int) -> Cell:
