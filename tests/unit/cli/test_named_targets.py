@@ -146,14 +146,16 @@ def test_doctor_says_where_a_target_fits_and_what_is_missing_elsewhere(monkeypat
 
 def test_doctor_names_artifacts_or_the_command_that_makes_them(spot: Spot, tmp_path: Path) -> None:
     zoo = target_of("tiny-sdar", catalog.TARGETS["tiny-sdar"])
-    assert artifacts_of(zoo) == ("order model for blocks of 32, draft graph for blocks of 32", "")
+    kinds = ("order model", "set model", "draft graph")
+    assert artifacts_of(zoo) == (", ".join(f"{noun} for blocks of 32" for noun in kinds), "")
     spec = target_of("dream-7b", catalog.TARGETS["dream-7b"])
-    order, graph = artifacts_of(spec)[0].split(", ")
+    order, sets, graph = artifacts_of(spec)[0].split(", ")
     assert order == "no order model (spot train order --target dream-7b)"
+    assert sets == "no set model (spot train sets --target dream-7b)"
     assert graph == "no draft graph (spot train spiffy --target dream-7b)"
     made = tmp_path / "runs" / "order-dream-7b" / "model"  # where that command puts it
     shutil.copytree(catalog.TARGETS["tiny-sdar"].artifacts["order_model"], made)
-    assert artifacts_of(spec)[0].startswith("order model for blocks of 32 in runs/order-dream-7b/model, no draft graph")
+    assert artifacts_of(spec)[0].startswith("order model for blocks of 32 in runs/order-dream-7b/model, no set model")
     (made / "config.json").write_text("{}")
     assert "its order model" in artifacts_of(spec)[1]
 
