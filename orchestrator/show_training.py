@@ -39,10 +39,10 @@ class TrainingScreen:
         at_once = bool(progress.note) or have == progress.total
         self._say(f"{text}: {progress.note}" if progress.note else text, at_once=at_once)
 
-    def order(self, progress: "OrderProgress") -> None:
-        """A step of an order model."""
+    def model(self, progress: "OrderProgress | SetProgress") -> None:
+        """A step of an order model or a set model."""
         text = f"step {progress.step}/{progress.steps}, loss {progress.loss:.3f}, {progress.seconds:.0f} s"
-        text += self._left("order", progress.step, progress.steps)
+        text += self._left("model", progress.step, progress.steps)
         if progress.evaluation:
             for role, loss in progress.evaluation.losses.items():
                 if loss is not None:
@@ -50,15 +50,6 @@ class TrainingScreen:
                     shares = " ".join(percent(share) for share in progress.evaluation.accuracy[role][:4])
                     text += f"; {name}, on a sample: loss {loss:.3f}, right at depths 1 to 4 {shares} %"
         self._say(text, at_once=progress.evaluation is not None)
-
-    def sets(self, progress: "SetProgress") -> None:
-        """A step of a set model."""
-        text = f"step {progress.step}/{progress.steps}, loss {progress.loss:.3f}, {progress.seconds:.0f} s"
-        text += self._left("sets", progress.step, progress.steps)
-        if tally := progress.tally:
-            shares = " ".join(percent(tally.total(depth).exact) for depth in range(1, 5))
-            text += f"; held out, on a sample: loss {tally.loss:.3f}, steps foreseen at depths 1 to 4 {shares} %"
-        self._say(text, at_once=progress.tally is not None)
 
     def judging(self, progress: "JudgingProgress") -> None:
         """A source whose prompts the trained model is asked about."""

@@ -14,6 +14,7 @@ from sweeps.store import RunDir
 
 if TYPE_CHECKING:
     from workers.training.order import OrderProgress
+    from workers.training.sets import SetProgress
 
 
 class TrainingMirror:
@@ -25,7 +26,7 @@ class TrainingMirror:
         self._broken = False
         self._written = 0
 
-    def follow(self, progress: "OrderProgress") -> None:
+    def follow(self, progress: "OrderProgress | SetProgress") -> None:
         """After a step: when it was judged, its numbers go to the mirror."""
         if progress.evaluation is None or self._broken:
             return

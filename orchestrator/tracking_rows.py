@@ -16,6 +16,7 @@ import msgspec
 from reports.columns import AXES, CELL_COLUMNS
 from reports.labels import mark_of
 from sweeps.aggregate import CellResult
+from sweeps.agreement import Outputs
 from sweeps.cell import NO_DRAFTER, canonical_json, digest_of
 from sweeps.claims import Claim
 
@@ -137,7 +138,12 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
 def unasked(path: str, result: CellResult) -> bool:
     """Whether a column is of a comparison that a cell does not take part in: nothing is undefined there."""
     part = path.split(".")[0]
-    return part in ("fidelity", "against_standard", "pace") and getattr(result, part) is None
+    if part == "pace":
+        return result.pace is None or not result.pace.ratio.n
+    if part in ("fidelity", "against_standard"):
+        outputs: Outputs | None = getattr(result, part)
+        return outputs is None or not outputs.n
+    return False
 
 
 def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -11,16 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from orchestrator.tracking_cards import PREFIX, Card, by_depth, final_values, read_card, result_digest, start_of
 from orchestrator.tracking_mirror import NO_ROW, Found, Store, find_experiment
 from orchestrator.tracking_rows import RunRow, flat, metrics_of, params_of, safe_name, safe_value
 from sweeps.cell import digest_of
 from sweeps.store import RunDir
-from workers.training.order_card import CARD_FILE, OrderCard, Role, Share, read_card
-from workers.training.order_log import LOG_FILE, Evaluation, TrainingLog, TrainingStart, read_log
-
-EXPERIMENT = "spot train order"
-MODEL, STATE = "model", "state.pt"
-PREFIX: dict[Role, str] = {"trained on": "held_out", "out of domain": "out_of_domain"}
+from workers.models.stored import CARD_FILE, LEARNT
+from workers.training.order_log import LOG_FILE, MODEL, STATE, Evaluation, TrainingLog, read_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +29,7 @@ class Training:
 
     folder: Path
     log: TrainingLog
-    card: OrderCard | None
+    card: Card | None
 
     @property
     def at_end(self) -> bool:
@@ -86,12 +83,6 @@ def read_training(folder: Path) -> Training:
     return replace(training, card=card) if ours and (training.at_end or finished(folder, steps)) else training
 
 
-def start_of(card: OrderCard) -> TrainingStart:
-    """The first line that the log of a card's training had."""
-    names = ("recipe", "data_digest", "test_digest", "block_length", "sources", "threads", "torch_version")
-    return TrainingStart(**{name: getattr(card, name) for name in names})
-
-
 def finished(folder: Path, steps: int) -> bool:
     """Whether the state says that all steps are done: asked only where the log does not."""
     import torch
@@ -104,7 +95,7 @@ def finished(folder: Path, steps: int) -> bool:
 
 def mirror_training(store: Store, training: Training) -> TrainingWritten:
     """Write what is missing of a training run."""
-    experiment, notes = find_experiment(store, EXPERIMENT)
+    experiment, notes = find_experiment(store, training.log.start.command)
     log, card = training.log, training.card
     head = head_row(training)
     known = store.runs(experiment.experiment_id, log.start.training_id)
@@ -138,9 +129,9 @@ def head_row(training: Training) -> RunRow:
     """The run itself: params, and the digests of what it was made from as tags."""
     start = training.log.start
     lists = {
-        name: sorted({getattr(source, name) for source in start.sources if source.role == role})
-        for name in ("target", "task", "temperature")
-        for role in ("trained on",)
+        name: sorted({getattr(source, name) for source in start.sources if source.role in LEARNT})
+        for name in ("target", "task", "temperature", "tau")
+        if hasattr(start.sources[0], name)
     }
     tests = {
         f"test_{name}": sorted({getattr(source, name) for source in start.sources if source.role == "out of domain"})
@@ -150,10 +141,9 @@ def head_row(training: Training) -> RunRow:
     values |= {"block_length": start.block_length, "threads": start.threads, "torch_version": start.torch_version}
     params, cut = params_of(values)
     targets = {safe_name(f"target.{source.target}"): source.target_digest for source in start.sources}
+    made = f"{start.command.split()[-1]} {'+'.join(lists['target'])} on {'+'.join(lists['task'])}"
     return RunRow(
-        name=safe_value(f"order {'+'.join(lists['target'])} on {'+'.join(lists['task'])} ({training.folder.name})")[
-            :200
-        ],
+        name=safe_value(f"{made} ({training.folder.name})")[:200],
         params=params,
         metrics={},
         tags={
@@ -207,22 +197,11 @@ def evaluation_row(row: Evaluation) -> RunRow:
     return replace(NO_ROW, metrics=metrics_of(values)[0], step=row.step, time_ms=int(1000 * row.time))
 
 
-def by_depth(name: str, shares: Iterable[tuple[int, Share]]) -> dict[str, float | None]:
-    """Accuracies under one name, where there was anything to judge."""
-    return {f"{name}.depth{depth}": share.value for depth, share in shares if share.n}
-
-
-def write_result(store: Store, run_id: str, training: Training, card: OrderCard) -> str:
+def write_result(store: Store, run_id: str, training: Training, card: Card) -> str:
     """Write the final accuracies, attach the card and end the run; returns what could not be attached."""
-    values: dict[str, float | None] = {}
-    for row in card.accuracy:
-        at = "" if row.temperature is None else f"T{row.temperature:g}"
-        name = ".".join(part for part in (PREFIX[row.role], row.target, row.task, at) if part)
-        values |= by_depth(f"final.{name}", [(row.depth, row.order_model)])
-        values |= by_depth(f"final.{name}.stale_confidence", [(row.depth, row.stale_confidence)])
     final = replace(
         NO_ROW,
-        metrics=metrics_of(values)[0],
+        metrics=metrics_of(final_values(card))[0],
         step=card.recipe.steps,
         time_ms=training.ended_ms,
         status="FINISHED",
@@ -236,8 +215,3 @@ def write_result(store: Store, run_id: str, training: Training, card: OrderCard)
     store.finish(run_id, final)
     store.log(run_id, NO_ROW, {"result_digest": result_digest(card)})
     return ""
-
-
-def result_digest(card: OrderCard) -> str:
-    """Of everything the card says."""
-    return digest_of([msgspec.to_builtins(card)])

@@ -18,8 +18,6 @@ from orchestrator.pool import Pool
 from orchestrator.train_request import REQUEST_FILE, check_request, option, request_of, write_request
 from orchestrator.train_shared import (
     MAX_NEW_TOKENS,
-    MODEL,
-    STATE,
     TRACES,
     cells_of,
     check_collected,
@@ -35,7 +33,7 @@ from sweeps.lock import RunLock
 from sweeps.records import Failure
 from sweeps.spec import MAX_BLOCK, DecodeSpec, TargetSpec
 from sweeps.store import RunDir
-from workers.training.order_log import LOG_FILE
+from workers.training.order_log import LOG_FILE, MODEL, STATE
 from workers.training.order_recipe import OrderRecipe
 
 if TYPE_CHECKING:

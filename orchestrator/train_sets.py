@@ -1,9 +1,9 @@
 """`spot train sets`: trajectories of threshold decoding on the worker pool, then training of a set model right here.
 
 Everything lies below one directory: `request.json` (what it is for: another request is refused), `traces/` (kept: a
-second run collects only what is missing), `state.pt` (training goes on from it) and `model/`, the checkpoint with its
-card, which a drafter's `checkpoint` option may name. With `calibrate_from` the same trajectories of another target are
-used to fit a trained model's input layer to it, and nothing else of that model changes.
+second run collects only what is missing), `state.pt` (training goes on from it), `training.jsonl` (its log) and
+`model/`, the checkpoint with its card, which a drafter's `checkpoint` option may name. With `calibrate_from` the same
+trajectories of another target are used to fit a trained model's input layer to it, and nothing else of it changes.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,6 @@ from orchestrator.pool import Pool
 from orchestrator.train_request import check_request, request_of, write_request
 from orchestrator.train_shared import (
     MAX_NEW_TOKENS,
-    MODEL,
-    STATE,
     TRACES,
     cells_of,
     check_collected,
@@ -36,6 +34,7 @@ from sweeps.records import Failure
 from sweeps.spec import MAX_BLOCK, DecodeSpec, check_tau
 from sweeps.store import RunDir
 from workers.models.set_facts import SetConfig, find_set_model, inspect_set_model
+from workers.training.order_log import LOG_FILE, MODEL, STATE
 from workers.training.sets_recipe import SetRecipe
 
 if TYPE_CHECKING:
@@ -179,6 +178,7 @@ def train_sets_command(
     steps: int | None = None,
     on_collect: Callable[[CollectProgress], None] | None = None,
     on_train: "Callable[[SetProgress], None] | None" = None,
+    tracking_uri: str = "",
 ) -> SetsOutcome:
     """Collect what is missing below `out`, then train (or go on training) and write `out/model`.
 
@@ -213,5 +213,7 @@ def train_sets_command(
             base=find_set_model(request.calibrate_from) if request.calibrate_from else None,
             progress=on_train,
             resume=out / STATE,
+            log=out / LOG_FILE,
+            tracking_uri=tracking_uri,
         )
     return SetsOutcome(trained=trained, traces=len(collected.paths), failures=collected.failures)

@@ -21,7 +21,7 @@ from sweeps.tables import unknown
 from workers import catalog
 
 Split = Literal["train", "test"]
-TRACES, STATE, MODEL = "traces", "state.pt", "model"  # below a training directory
+TRACES = "traces"
 MAX_NEW_TOKENS = 1_000_000  # a target with fewer positions says so later
 
 

@@ -1,6 +1,6 @@
 """The pictures of a ladder: throughput over standard decoding and forwards a prompt, a bar a rung, a panel a task.
 
-Rungs whose output may differ are hollow and say so; a tick is the fewest forwards possible.
+Rungs whose output may differ are hollow and say so; a tick is the fewest forwards in which its steps can be taken.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def chart(
     panels = list(dict.fromkeys(point.facet for point in points))
     more = len(panels) - MOST_PANELS
     points = [point for point in points if point.series in {group.names[key] for key in keys}]
-    notes = [] if timed else ["Tick: the fewest possible."]
+    notes = [] if timed else ["Tick: the fewest for its steps."]
     notes += ["Hollow: lossy."] if any(point.open for point in points) else []
     notes += [f"{more} more panels: see the table."] if more > 0 else []
     return Chart(
@@ -69,7 +69,7 @@ def chart(
         of="Rung",
         baseline=1.0 if timed else None,
         text="Claim",
-        least="" if timed else "Fewest possible",
+        least="" if timed else "Fewest for its steps",
     )
 
 

@@ -53,11 +53,12 @@ def tops(group: LadderGroup) -> Iterator[Line]:
         rungs, ratio = group.rungs(top), group.mean(top, reduction, arithmetic)
         if ratio.value is None:
             continue
-        nfe, least = (group.mean(top, read, arithmetic).value for read in (forwards, lambda rung: rung.least))
+        reads = (forwards, lambda rung: rung.least, lambda rung: rung.blocks)
+        nfe, least, blocks = (group.mean(top, read, arithmetic).value for read in reads)
         text = (
             f"{rungs[0].result.claim}: up to the rung {group.names[top]}, decoding needs "
-            f"{fewer(ratio, 'threshold decoding')}{over(group)}. It takes {number(nfe, 1)} forwards a prompt; "
-            f"the fewest possible are {number(least, 1)}."
+            f"{fewer(ratio, 'threshold decoding')}{over(group)}. It takes {number(nfe, 1)} forwards a prompt; the "
+            f"fewest that its steps allow are {number(least, 1)}, one a block would be {number(blocks, 1)}."
         )
         yield "note", f"{text[0].upper()}{text[1:]}{paces(group, threshold, top)}"
 

@@ -29,7 +29,10 @@ COSTS = (
     Head(name="Timed", unit="prompts", meaning="prompts behind the throughput over standard"),
     Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
-    Head(name="Fewest", unit="possible", meaning="for these outputs, whatever the drafter"),
+    Head(
+        name="Fewest", unit="for its steps", meaning="by any drafter of this budget that may cross blocks, or may not"
+    ),
+    Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
     Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),
     Head(name="Step: forwards", unit=TIMES, meaning="forwards of the rung before over own: above 1 the step helps"),
     Head(name="Step: throughput", unit=TIMES, meaning="throughput over that of the rung before"),
@@ -85,7 +88,7 @@ def cost_row(group: LadderGroup, rung: Rung) -> Row:
         Value(str(pace.n) if result.pace else DASH),
         marks.doubted(shown(over_threshold(rung)), result) if not result.cell.is_baseline else Value(DASH),
         shown(result.nfe, 1),
-        shown(rung.least, 1) if result.cell.decode.commit == "threshold" else Value(DASH),
+        *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
         shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
         stepped(rung.forwards),
         dagger(stepped(rung.throughput), doubted),
@@ -109,11 +112,18 @@ def mean_row(group: LadderGroup, key: str, of: Callable[[list[Estimate]], Estima
         Value(DASH) if by_standard else Value(str(pace.n)),
         Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), doubted),
         shown(group.mean(key, lambda rung: rung.result.nfe, of), 1),
-        Value(DASH) if by_standard else shown(group.mean(key, lambda rung: rung.least, of), 1),
+        *floors(
+            group.mean(key, lambda rung: rung.least, of), group.mean(key, lambda rung: rung.blocks, of), not by_standard
+        ),
         Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
         stepped(group.mean(key, lambda rung: rung.forwards, of)),
         dagger(stepped(group.mean(key, lambda rung: rung.throughput, of)), doubted),
     )
+
+
+def floors(least: Estimate, blocks: Estimate, of_sets: bool) -> tuple[Value, Value]:
+    """The fewest forwards for a rung's steps, and for its blocks; by the standard rule they say nothing here."""
+    return (shown(least, 1), shown(blocks, 1)) if of_sets else (Value(DASH), Value(DASH))
 
 
 def output_row(group: LadderGroup, rungs: Sequence[Rung], frames: Frames) -> Row:

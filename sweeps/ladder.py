@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sweeps.aggregate import CellResult
-from sweeps.bound import fewest_forwards
-from sweeps.cell import NO_DRAFTER, VERIFICATION_IDENTITY, canonical_json
+from sweeps.bound import fewest_forwards, fewest_rounds
+from sweeps.cell import NO_DRAFTER, canonical_json
 from sweeps.merge import NO_ROWS, CellRows
 from sweeps.pairs import throughput_ratio
 from sweeps.spec import DrafterSpec
@@ -19,7 +19,7 @@ from sweeps.statistics import Estimate, mean, ratio_of_sums, undefined
 
 STANDARD, THRESHOLD = "standard decoding", "threshold decoding"
 DRAFTS = {"spot-sets": "set drafter and tree"}
-OPTIONS = ("gamma", *VERIFICATION_IDENTITY)
+OPTIONS = ("gamma", "cross_block", "refresh", "acceptance", "max_commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,10 @@ class Rung:
     """One cell of a ladder. `name` says what it adds to the rung before it.
 
     `forwards`: forwards of the rung before over its own, `throughput`: its throughput over that of the rung before,
-    both paired by prompt: above 1 the step helps (undefined on the first rung). `least`: the fewest forwards that its
-    outputs could have been made in, mean over prompts. `exact`: the rung that differs in the acceptance rule alone and
-    keeps the output (None where there is none, or it is that itself).
+    both paired by prompt: above 1 the step helps (undefined on the first rung). `least`: the fewest forwards in which
+    any drafter of its budget and options could have taken its very steps, mean over prompts; `blocks` the fewest for
+    as many tokens, whatever the steps. `exact`: the rung that differs in the acceptance rule alone and keeps the output
+    (None where there is none, or it is that itself).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Rung:
     forwards: Estimate
     throughput: Estimate
     least: Estimate
+    blocks: Estimate
     exact: CellResult | None = None
 
 
@@ -92,7 +94,8 @@ def rungs_of(results: list[CellResult], rows: Mapping[str, CellRows]) -> Iterato
             result=result,
             forwards=forwards_over(before, result, rows),
             throughput=throughput_over(before, result, rows),
-            least=mean([fewest_forwards(result.cell, row) for row in own.generations.values()]),
+            least=mean([fewest_rounds(result.cell, row) for row in own.generations.values()]),
+            blocks=mean([fewest_forwards(result.cell, row) for row in own.generations.values()]),
             exact=exact_of(result, results),
         )
 

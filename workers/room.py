@@ -39,6 +39,8 @@ def size_of(decode: DecodeSpec, drafter: DrafterSpec, *, cache: str = "") -> Seq
         states=1 + drafter.budget,
         cache=cache,
         sampled=decode.temperature > 0,
+        crosses=drafter.cross_block,
+        judges_all=drafter.max_commit,
     )
 
 

@@ -1,18 +1,18 @@
 """The block that is being filled, and what is known of the one behind it: all that changes between two rounds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from sweeps.spec import DecodeSpec
-from workers.decoding.acceptance import Step
 from workers.decoding.noise import BlockNoise
-from workers.decoding.rule import Verdict
-from workers.decoding.stale import Stale
+from workers.decoding.rule import Verdict, judge
+from workers.decoding.stale import Stale, stale_of
 from workers.decoding.state import BlockState, NextBlock
-from workers.targets.base import TargetTraits
+from workers.targets.base import Target, TargetTraits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +40,43 @@ class Frame:
         return ActiveBlock(self, start, open_block(given, self.end - start, length, self.traits.mask_id))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forwarded:
+    """A state of the block at absolute position `start`, as node `node` of round `turn` left it.
+
+    It does not know its block, which may keep it: so nothing large waits for a garbage collector.
+    """
+
+    frame: Frame
+    start: int
+    noise: BlockNoise
+    state: BlockState
+    turn: int
+    node: int
+    hidden_LH: Tensor
+
+    def judge(self, target: Target) -> Verdict:
+        """The target's next step; the output head is run for the open positions only."""
+        open = self.state.open
+        logits_RV = target.logits(self.hidden_LH[list(open)])
+        return judge(logits_RV, self.noise.target(self.turn, self.node, open), open, self.frame.spec)
+
+    def stale(self, verdict: Verdict, order: tuple[int, ...]) -> Stale:
+        """What it leaves for the drafter, once judged. `order`: the positions filled before, in commit order."""
+        own_noise_RV = self.noise.drafter(self.turn, verdict.open)
+        spec = self.frame.spec
+        stale = stale_of(verdict, self.state, order, start=self.start, spec=spec, own_noise_RV=own_noise_RV)
+        return replace(stale, hidden_LH=self.hidden_LH)
+
+
 @dataclass
 class ActiveBlock:
     """A block at absolute position `start`.
 
     `order` holds its filled positions in commit order, `filled` those of the last step. `known` is the verdict which
     that step was taken by, and `recall` makes what the forward left for the drafter; both are None until the block was
-    forwarded. `glimpse` looks at the untouched block through a cross-block copy, whose filled block in front was a
-    guess: it gives the step taken there and what makes the stale distribution that this leaves (None: no such copy).
+    forwarded. `glimpse` is the untouched block in a cross-block copy, whose filled block in front was a guess (None:
+    there was no such copy).
     """
 
     frame: Frame
@@ -57,7 +86,7 @@ class ActiveBlock:
     filled: tuple[int, ...] = ()
     known: Verdict | None = None
     recall: Callable[[], Stale] | None = None
-    glimpse: Callable[[], tuple[Step, Callable[[], Stale]]] | None = None
+    glimpse: Forwarded | None = None
 
     def __post_init__(self) -> None:
         self.given = self.state.open[0] if self.state.open else len(self.state.tokens)
@@ -68,6 +97,18 @@ class ActiveBlock:
         traits, length = self.frame.traits, len(self.state.tokens)
         positions_L = torch.arange(self.start, self.start + length, device=traits.device)
         return BlockNoise(self.frame.spec, self.frame.seed, positions_L, traits.vocab_size)
+
+    def forwarded(self, state: BlockState, turn: int, node: int, hidden_LH: Tensor) -> Forwarded:
+        """A state of this block in a round's forward."""
+        return Forwarded(
+            frame=self.frame,
+            start=self.start,
+            noise=self.noise,
+            state=replace(state, behind=()),
+            turn=turn,
+            node=node,
+            hidden_LH=hidden_LH,
+        )
 
     @cached_property
     def following(self) -> "ActiveBlock | None":

@@ -14,25 +14,24 @@ without drafts, and so the same bits. Such a forward commits nothing of its own,
 more.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import torch
-from torch import Tensor
 
 from sweeps.spec import DecodeSpec
 from workers.decoding.acceptance import Step
-from workers.decoding.active import ActiveBlock, Frame
-from workers.decoding.rule import Verdict, judge
+from workers.decoding.active import ActiveBlock, Forwarded, Frame
+from workers.decoding.rule import Verdict
 from workers.decoding.seen import Seen, Watcher
-from workers.decoding.stale import Stale, stale_of
+from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, NextBlock, positions
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verification import Verification
 from workers.decoding.verify import verify
-from workers.decoding.walk import Judge, Walk
+from workers.decoding.walk import Walk
 from workers.drafters.base import Drafter
 from workers.targets.base import Session, Target
 
@@ -89,24 +88,33 @@ class BlockRounds:
     def fill(self, block: ActiveBlock) -> None:
         """Fill the open positions of a block; the first step of the next one may be taken as well."""
         while not block.state.full:
-            tree = self.draft(block)
-            assert tree.states[0] == block.state, "a drafter changed the root"
-            assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
-            self.clock.lap("drafter")
-            hidden_NLH = verify(self.session, tree, self.target.traits.device)
-            self.clock.lap("forward")
-            judge_node = cache(partial(self.judge, tree, hidden_NLH, block, self.tally.turn))
-            walked = self.verification.walk(tree, judge_node, block.frame.spec)
-            if walked.doubtful:
-                walked = self.judged_again(tree, walked, block)
-            for node, verdict, step in zip(walked.nodes, walked.verdicts, walked.steps, strict=True):
-                own = block_of(tree, node, block)
-                leaves = self.take(own, tree.states[node], verdict, step, hidden_NLH[node])
-            own.known, own.recall = walked.verdicts[-1], cache(leaves)  # made when somebody asks for it
-            if self.verification.refresh and tree.crossings and not tree.states[walked.nodes[-1]].behind:
-                self.look(tree, block, judge_node, hidden_NLH)
-            self.clock.lap("walk")
-            self.tally.round(tree, walked, forwarded=self.session.positions)
+            self.round(block)
+
+    def round(self, block: ActiveBlock) -> None:
+        """Draft, forward, walk. What is kept of it afterwards is in the block."""
+        tree = self.draft(block)
+        assert tree.states[0] == block.state, "a drafter changed the root"
+        assert tree.drafts <= self.drafter.budget, "a drafter passed its budget"
+        self.clock.lap("drafter")
+        hidden_NLH = verify(self.session, tree, self.target.traits.device)
+        self.clock.lap("forward")
+
+        def left(node: int) -> Forwarded:
+            own = block_of(tree, node, block)
+            return own.forwarded(tree.states[node], self.tally.turn, node, hidden_NLH[node])
+
+        walked = self.verification.walk(tree, lambda node: left(node).judge(self.target), block.frame.spec)
+        if walked.doubtful:
+            walked = self.judged_again(tree, walked, block)
+        for node, verdict, step in zip(walked.nodes, walked.verdicts, walked.steps, strict=True):
+            own = block_of(tree, node, block)
+            leaves = self.take(own, left(node), verdict, step)
+        own.known, own.recall = walked.verdicts[-1], cache(leaves)  # made when somebody asks for it
+        if self.verification.refresh and tree.crossings and not tree.states[walked.nodes[-1]].behind:
+            heaviest = max(tree.crossings, key=tree.masses.__getitem__)
+            block_of(tree, heaviest, block).glimpse = left(heaviest)
+        self.clock.lap("walk")
+        self.tally.round(tree, walked, forwarded=self.session.positions)
 
     def draft(self, block: ActiveBlock) -> DraftTree:
         """The tree of the next round: the root alone where nothing is known of the block, or nothing can be drafted."""
@@ -117,12 +125,14 @@ class BlockRounds:
             return self.proposed(block.state, block.filled, block.recall, beyond)
         if block.glimpse is None:
             return root_alone(block.state)
-        step, leaves = block.glimpse()  # this stale step itself is the first draft, the others go on from it
+        verdict = block.glimpse.judge(self.target)
+        step = verdict.step  # this stale step itself is the first draft, the others go on from it
         after = block.state.fill(*step)
         if after.full:
             crossed = beyond.after(after) if beyond else None
             return root_alone(crossed).below(block.state, step) if crossed else root_alone(block.state)
-        tree = self.proposed(after, positions(step), leaves, beyond).below(block.state, step)
+        recall = partial(block.glimpse.stale, verdict, ())
+        tree = self.proposed(after, positions(step), recall, beyond).below(block.state, step)
         return tree.cut(min(tree.drafts, self.drafter.budget))
 
     def proposed(
@@ -135,14 +145,6 @@ class BlockRounds:
             return root_alone(root)
         return self.drafter.propose(root, filled, replace(recall(), beyond=beyond))
 
-    def judge(
-        self, tree: DraftTree, hidden_NLH: Mapping[int, Tensor] | Tensor, block: ActiveBlock, turn: int, node: int
-    ) -> Verdict:
-        """The target's next step in one node of round `turn`; the output head is run for its open positions only."""
-        own, open = block_of(tree, node, block), tree.states[node].open
-        logits_RV = self.target.logits(hidden_NLH[node][list(open)])
-        return judge(logits_RV, own.noise.target(turn, node, open), open, block.frame.spec)
-
     def judged_again(self, tree: DraftTree, walked: Walk, block: ActiveBlock) -> Walk:
         """The walk with its last node judged by a forward of its own.
 
@@ -152,63 +154,29 @@ class BlockRounds:
         node = walked.nodes[-1]
         hidden_1LH = verify(self.session, root_alone(tree.states[node]), self.target.traits.device)
         self.clock.lap("forward")
-        verdict = self.judge(tree, {node: hidden_1LH[0]}, block, self.tally.turn, node)
+        verdict = block.forwarded(tree.states[node], self.tally.turn, node, hidden_1LH[0]).judge(self.target)
         return replace(walked, verdicts=(*walked.verdicts[:-1], verdict), steps=(*walked.steps[:-1], verdict.step))
 
-    def take(
-        self, block: ActiveBlock, before: BlockState, verdict: Verdict, step: Step, hidden_LH: Tensor
-    ) -> Callable[[], Stale]:
-        """Commit one step of the walk, taken in the state `before` of a block; returns what makes the stale
-        distribution that its forward leaves.
-        """
-        before = replace(before, behind=())
-        fresh = partial(self.stale, block, before, verdict, tuple(block.order), hidden_LH, self.tally.turn)
+    def take(self, block: ActiveBlock, left: Forwarded, verdict: Verdict, step: Step) -> Callable[[], Stale]:
+        """Commit one step of the walk, from the state `left`; returns what makes the stale distribution it leaves."""
+        leaves = partial(left.stale, verdict, tuple(block.order))
         if self.watch:
             self.watch(
                 Seen(
                     start=block.start,
-                    state=before,
+                    state=left.state,
                     verdict=verdict,
                     step=step,
                     known=block.known,
                     recall=block.recall,
-                    fresh=fresh,
+                    fresh=leaves,
                 )
             )
         self.tally.step(block.start, verdict, step)
-        block.state = before.fill(*step)
+        block.state = left.state.fill(*step)
         block.filled = positions(step)
         block.order += block.filled
-        return fresh
-
-    def look(self, tree: DraftTree, block: ActiveBlock, judge_node: Judge, hidden_NLH: Tensor) -> None:
-        """Keep what the heaviest cross-block copy, which the walk did not reach, brought back of the next block.
-
-        It is judged when the next block begins, since a later round may bring back better.
-        """
-        node, turn = max(tree.crossings, key=tree.masses.__getitem__), self.tally.turn
-        following = block_of(tree, node, block)
-
-        def glimpse() -> tuple[Step, Callable[[], Stale]]:
-            verdict = judge_node(node)
-            return verdict.step, partial(self.stale, following, following.state, verdict, (), hidden_NLH[node], turn)
-
-        following.glimpse = glimpse
-
-    def stale(
-        self,
-        block: ActiveBlock,
-        state: BlockState,
-        verdict: Verdict,
-        order: tuple[int, ...],
-        hidden_LH: Tensor,
-        turn: int,
-    ) -> Stale:
-        """What the forward of `state`, judged in round `turn`, leaves for the drafter."""
-        own_noise_RV = block.noise.drafter(turn, verdict.open)
-        spec = block.frame.spec
-        stale = stale_of(verdict, state, order, start=block.start, spec=spec, own_noise_RV=own_noise_RV)
-        return replace(stale, hidden_LH=hidden_LH)
+        return leaves
 
 
 def block_of(tree: DraftTree, node: int, block: ActiveBlock) -> ActiveBlock:

@@ -19,6 +19,10 @@ class Verification:
     cross_block: bool = False
     refresh: bool = False
 
+    def __post_init__(self) -> None:
+        assert not (self.margin and self.cross_block), "a crossing copy has not the draft-free shape"
+        assert self.cross_block or not self.refresh, "nothing is brought back of the next block without crossing copies"
+
     @classmethod
     def of(cls, spec: DrafterSpec) -> "Verification":
         """The verification that a drafter's spec asks for."""

@@ -20,7 +20,9 @@ HEAD_CHUNK = 16384  # rows of a half-precision head that are widened at once on 
 class SequenceSize:
     """What is decoded at once: one prompt, its new tokens, and `states` (1 + D) copies of the block a forward.
 
-    `cache` is the kind of cache (`exact`, `dual`, `prefix`, `none`); `sampled` says that tokens are drawn (T > 0).
+    `cache` is the kind of cache (`exact`, `dual`, `prefix`, `none`); `sampled` says that tokens are drawn (T > 0);
+    `crosses` that a draft may go on in the next block, with a filled block in front; `judges_all` that every state may
+    be judged, not only those on one walk.
     """
 
     block_length: int
@@ -28,6 +30,8 @@ class SequenceSize:
     states: int = 1
     cache: str = "exact"
     sampled: bool = False
+    crosses: bool = False
+    judges_all: bool = False
     prompt_tokens: int = PROMPT_TOKENS
 
     @property
@@ -37,12 +41,26 @@ class SequenceSize:
 
     @property
     def forwarded(self) -> int:
-        """Positions of a verification forward, at most: every copy, and a filled block (or the position before)."""
+        """Positions of a verification forward, at most: every copy, and a filled block (or the position before).
+
+        The root never crosses; two filled blocks come along only where nothing is drafted.
+        """
         if self.cache == "exact":
-            return (self.states + 1) * self.block_length
+            drafts = (2 if self.crosses else 1) * (self.states - 1)
+            return (1 + drafts + 1) * self.block_length
         behind = self.canvas - self.prompt_tokens // self.block_length * self.block_length
         width = {"dual": self.block_length, "prefix": behind, "none": self.canvas}[self.cache]
         return self.states * (width + (self.cache != "none"))
+
+    @property
+    def judged(self) -> int:
+        """Rows of logits that are kept at once, at most: of the verdict that a round begins with, and of all that it
+        makes. On a walk each state has fewer open positions than the one before, until it crosses.
+        """
+        if self.judges_all:
+            return (1 + self.states) * self.block_length
+        walk = sum(self.block_length - accepted for accepted in range(min(self.states, self.block_length)))
+        return self.block_length * (2 if self.crosses else 1) + walk
 
     @property
     def dense(self) -> int:
@@ -117,9 +135,7 @@ def forward_bytes(shape: BodyShape, dtype: str, positions: int, *, keys: int, gp
 
 def logits_bytes(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bool) -> int:
     """Logits in float32 of one state, what judging it makes of them in float64, and what the walk's verdicts keep."""
-    length = sequence.block_length
-    walked = sum(length - accepted for accepted in range(min(sequence.states, length)))
-    kept = walked * shape.vocab_size * (16 if sequence.sampled else 8)
-    judged = length * shape.vocab_size * (4 + 3 * 8 + (4 * 8 if sequence.sampled else 0))
+    kept = sequence.judged * shape.vocab_size * (16 if sequence.sampled else 8)
+    judged = sequence.block_length * shape.vocab_size * (4 + 3 * 8 + (4 * 8 if sequence.sampled else 0))
     widened = 0 if gpu or BYTES[dtype] >= 4 else min(HEAD_CHUNK, shape.vocab_size) * shape.hidden * 4
     return kept + judged + widened

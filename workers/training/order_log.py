@@ -6,6 +6,7 @@ and its rows are kept by step: a run that goes on from an older state replaces t
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -13,15 +14,17 @@ from sweeps.cell import digest_of
 from sweeps.store import atomic_write
 from workers.training.order_card import Role, Share, Source
 from workers.training.order_recipe import OrderRecipe
+from workers.training.sets_card import SetSource
+from workers.training.sets_recipe import SetRecipe
 
-LOG_FILE = "training.jsonl"
+LOG_FILE, STATE, MODEL = "training.jsonl", "state.pt", "model"  # below a training directory
 WITHOUT = "delete it, and the same training goes on where it is: only the curve up to there is lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStart:
-    """What is trained: recipe and trajectories decide the weights on one machine. `tracking_uri` is where its mirror
-    goes ("": the usual places).
+    """What `command` trains: recipe and trajectories decide the weights on one machine. `tracking_uri` is where its
+    mirror goes ("": the usual places).
     """
 
     recipe: OrderRecipe
@@ -32,11 +35,24 @@ class TrainingStart:
     threads: int
     torch_version: str
     tracking_uri: str = ""
+    command: str = "spot train order"
 
     @property
     def training_id(self) -> str:
         """Equal for runs that would give equal weights; other prompts to judge make no other training."""
         return digest_of([msgspec.to_builtins(self.recipe), self.data_digest, self.threads, self.torch_version])[:20]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTrainingStart(TrainingStart):
+    """The same of a set model."""
+
+    recipe: SetRecipe  # type: ignore[assignment]
+    sources: tuple[SetSource, ...]  # type: ignore[assignment]
+    command: str = "spot train sets"
+
+
+STARTS: dict[str, type[TrainingStart]] = {"spot train order": TrainingStart, "spot train sets": SetTrainingStart}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +96,10 @@ def read_log(path: Path) -> TrainingLog:
     """The log in a file. Raises ValueError naming it."""
     try:
         first, *rows = path.read_bytes().splitlines() or [b""]
-        start = msgspec.json.decode(first, type=TrainingStart, strict=True)
+        command = msgspec.json.decode(first, type=dict[str, Any]).get("command", "spot train order")
+        if command not in STARTS:
+            raise ValueError(f"command is {command!r}: allowed is {' | '.join(STARTS)}")
+        start = msgspec.json.decode(first, type=STARTS[command], strict=True)
         return TrainingLog(
             start=start, evaluations=tuple(msgspec.json.decode(row, type=Evaluation, strict=True) for row in rows)
         )

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from workers.models.set_facts import TARGET_WEIGHTS, SetConfig, inspect_set_model, read_config
 from workers.models.set_model import SetModel, load_set_model, save_set_model
+from workers.training.order_log import Evaluation, SetTrainingStart, opened
 from workers.training.order_part import Ints
 from workers.training.order_state import read_state, write_state
-from workers.training.order_step import make_optimizer
+from workers.training.order_step import make_optimizer, rate_at
 from workers.training.sets_accuracy import (
     JUDGED_EXAMPLES,
     SetTally,
@@ -40,14 +41,14 @@ SAVE_EVERY = 100
 class SetProgress:
     """One training step of loss `loss` (nats). `seconds` of training include those before it was gone on with.
 
-    `tally` is what held-out prompts said, at the steps at which they were asked.
+    `evaluation` is what held-out prompts said, at the steps at which they were asked.
     """
 
     step: int
     steps: int
     loss: float
     seconds: float
-    tally: SetTally | None = None
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +73,15 @@ def train_sets(
     base: Path | None = None,
     progress: Callable[[SetProgress], None] | None = None,
     resume: Path | None = None,
+    log: Path | None = None,
+    tracking_uri: str = "",
 ) -> SetTrained:
     """Train on the traces in `paths`, judge on their held-out prompts, and write checkpoint and card to `out_dir`.
 
     `embedded_VH` are the target's input embeddings. With a `base` model only its input layer is fitted (to the target
     that the traces are of), whose digest the recipe names. Goes on from the state file `resume` if it exists, and keeps
-    it up to date. Raises ValueError for unusable traces and for a state file that is damaged, of another recipe or
-    other data.
+    it up to date, and so the file `log` (`order_log`). Raises ValueError for unusable traces and for a state file that
+    is damaged, of another recipe or other data.
     """
     data = SetTrajectories.read(paths, held_out=recipe.held_out)
     steps = learnable(data)
@@ -91,6 +94,9 @@ def train_sets(
         done, seconds = read_state(resume, model, optimizer, recipe=recipe, data_digest=data.data_digest)
     if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
         return SetTrained(path=out_dir, card=card)
+    record = opened(log, start_of(data, recipe, base, tracking_uri), done=done) if log else None
+    if log and record:
+        record.write(log)
     started = time.perf_counter() - seconds
     for step in range(done + 1, recipe.steps + 1):
         rng = np.random.default_rng([recipe.seed, step - 1])
@@ -100,8 +106,12 @@ def train_sets(
         seconds = time.perf_counter() - started
         report = SetProgress(step=step, steps=recipe.steps, loss=loss, seconds=seconds)
         last = step == recipe.steps
-        if progress and (step % recipe.evaluate_every == 0 or last):
-            report = replace(report, tally=judged(model, data, embedded_VH, recipe, VALIDATION_EXAMPLES))
+        if step % recipe.evaluate_every == 0 or last:
+            tally = judged(model, data, embedded_VH, recipe, VALIDATION_EXAMPLES)
+            report = replace(report, evaluation=evaluation_of(tally, recipe, report))
+            if log and record and report.evaluation:
+                record = record.plus(report.evaluation)
+                record.write(log)
         if resume and (step % SAVE_EVERY == 0 or last):
             write_state(
                 resume, model, optimizer, recipe=recipe, data_digest=data.data_digest, step=step, seconds=seconds
@@ -142,6 +152,33 @@ def judged(model: SetModel, data: SetTrajectories, embedded_VH: Tensor, recipe: 
     """The model of the moment on held-out prompts, at most `limit` examples of them."""
     examples = held_out_examples(data, recipe.max_depth, limit)
     return judge_examples(model, data, embedded_VH, *examples, recipe.other_weight)
+
+
+def evaluation_of(tally: SetTally, recipe: SetRecipe, report: SetProgress) -> Evaluation:
+    """What held-out prompts say at one step, for the log: the loss, and steps foreseen whole at each depth."""
+    return Evaluation(
+        step=report.step,
+        loss=report.loss,
+        rate=rate_at(recipe, report.step - 1),
+        seconds=report.seconds,
+        time=time.time(),
+        losses={"trained on": tally.loss},
+        accuracy={"trained on": tuple(tally.total(depth).exact for depth in range(1, recipe.max_depth + 1))},
+    )
+
+
+def start_of(data: SetTrajectories, recipe: SetRecipe, base: Path | None, tracking_uri: str) -> SetTrainingStart:
+    """The first line of the log."""
+    return SetTrainingStart(
+        recipe=recipe,
+        data_digest=data.data_digest,
+        test_digest="",
+        block_length=data.block_length,
+        sources=sources_of(data, base),
+        threads=torch.get_num_threads(),
+        torch_version=str(torch.__version__),
+        tracking_uri=tracking_uri,
+    )
 
 
 def card_of(folder: Path, data: SetTrajectories, recipe: SetRecipe) -> SetCard | None:

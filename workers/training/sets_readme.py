@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sweeps.store import atomic_write
 from workers.training.order_readme import shown
-from workers.training.sets_card import SetAccuracy, SetCard, SetSource
+from workers.training.sets_card import SHOWN_DEPTHS, SetAccuracy, SetCard, SetSource
 
 PUBLISHED = (256, 4)  # width and layers of the model of 5.1 M parameters
 
@@ -56,7 +56,7 @@ def readme(card: SetCard) -> str:
         lines += ["| depth | n | prompts | reader | step | precision | recall | tokens |"]
         lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
         for row in card.accuracy:
-            if row.group == group and row.model.exact.n:
+            if row.group == group and row.depth in SHOWN_DEPTHS and row.model.exact.n:
                 lines += depth_lines(row)
         lines.append("")
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from orchestrator.train_sets import SetsRequest, recipe_of, sets_cells, settled
 from tests.tiny_checkpoints import on_target
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import load_set_model
+from workers.training.order_log import read_log
 from workers.training.sets_card import read_card
 
 Spot = Callable[..., Any]
@@ -40,6 +41,10 @@ def test_a_set_model_is_trained_once(spot: Spot, models: Path, tmp_path: Path) -
     lines = [line.split() for line in ended.out.splitlines()]
     total = card.totals()[1]
     assert ["all", "all", "all", f"{100 * total.model.exact.value:.1f}"] in [line[:4] for line in lines]
+    log = read_log(out / "training.jsonl")
+    assert (log.start.command, log.start.recipe, log.start.sources) == ("spot train sets", card.recipe, card.sources)
+    assert [row.step for row in log.evaluations] == [2]
+    assert log.evaluations[-1].accuracy["trained on"][0] == total.model.exact  # few enough to be judged whole
     weights = (out / "model" / "model.safetensors").read_bytes()
     again = spot(*few(models, out, *NEW))
     assert "trajectories 4/4 (4 from before), failed 0" in again.err

@@ -4,20 +4,31 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from sweeps.spec import DecodeSpec
+from sweeps.spec import Acceptance, DecodeSpec, DrafterSpec
+from tests.spying import SpyTarget
 from tests.tiny_checkpoints import write_checkpoint
-from tests.toys import ToyTarget
+from tests.toys import KnowingStepsDrafter, RandomStepsDrafter, ToyTarget
 from workers.catalog import FAMILIES, TARGETS
 from workers.decoding.loop import decode
+from workers.decoding.rule import Verdict, judge
+from workers.decoding.seen import Seen
+from workers.decoding.state import BlockState, Commit
+from workers.decoding.verification import Verification
+from workers.drafters.none import NoDrafter
 from workers.drafters.ssd import SsdDrafter
+from workers.room import size_of
 from workers.targets import published
 from workers.targets.load import load_target
 from workers.targets.memory import MemoryNeed, SequenceSize, gigabytes, memory_need
@@ -119,7 +130,9 @@ def test_a_head_is_widened_on_a_cpu_only_and_draws_are_kept_beside_logits() -> N
     assert on_cpu - on_gpu == 16384 * 4096 * 4
     assert memory_need(shape, "float32", SIZE, gpu=False).logits == on_gpu
     drawn = memory_need(shape, "bfloat16", replace(SIZE, sampled=True), gpu=True).logits
-    assert drawn - on_gpu == shape.vocab_size * (462 * 8 + 32 * 4 * 8)  # 462 open rows on a walk of 21 states
+    assert drawn - on_gpu == shape.vocab_size * (
+        (462 + 32) * 8 + 32 * 4 * 8
+    )  # 462 open rows on a walk of 21 states, 32 before
 
 
 def test_logits_are_of_one_state_and_of_the_verdicts_on_the_walk() -> None:
@@ -127,7 +140,7 @@ def test_logits_are_of_one_state_and_of_the_verdicts_on_the_walk() -> None:
     row = shape.vocab_size * 8
     alone, walked = (memory_need(shape, "bfloat16", size, gpu=True).logits for size in (one, SIZE))
     assert walked - alone == row * sum(32 - accepted for accepted in range(1, 21))
-    assert alone < 32 * shape.vocab_size * 40  # far below 21 states of logits in float32
+    assert alone < 32 * shape.vocab_size * 48  # far below 21 states of logits in float32
 
 
 @given(
@@ -184,6 +197,68 @@ def test_logits_are_asked_for_one_state_at_a_time(temperature: float, monkeypatc
     assert all(len(shape) == 1 and shape[0] <= 8 for shape in asked)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 9),
+    st.integers(1, 9),
+    st.sampled_from([(2, 0.7), (5, 0.3), (8, 0.9)]),
+    st.sampled_from([(False, False), (True, False), (True, True)]),
+    st.sampled_from([("exact", False), ("product", False), ("product", True), ("subset", True)]),
+    st.booleans(),
+)
+def test_no_round_forwards_or_keeps_more_than_is_reckoned_with(
+    seed: int,
+    prompt: int,
+    budget: int,
+    rule: tuple[int, float],
+    crossing: tuple[bool, bool],
+    accepted: tuple[Acceptance, bool],
+    knows: bool,
+) -> None:
+    """Positions of every forward, and rows of logits alive whenever a state is judged."""
+    spec = DecodeSpec(max_new_tokens=20, block_length=rule[0], commit="threshold", tau=rule[1])
+    spy, target = SpyTarget(ToyTarget(seed=seed, drift=0.05, scale=3.0)), ToyTarget(seed=seed, drift=0.05, scale=3.0)
+    drafter = DrafterSpec(
+        name="any",
+        kind="freedave",
+        budget=budget,
+        cross_block=crossing[0],
+        refresh=crossing[1],
+        acceptance=accepted[0],
+        max_commit=accepted[1],
+    )
+    size = replace(size_of(spec, drafter, cache="exact"), prompt_tokens=prompt)
+    future: dict[tuple[int, BlockState], tuple[Commit, ...]] = {}
+    kept: list[weakref.ref[Tensor]] = []
+    most = 0
+
+    def watch(seen: Seen) -> None:
+        future[seen.start, seen.state] = seen.step
+
+    def counted(*args: Any) -> Verdict:
+        nonlocal most
+        verdict = judge(*args)
+        kept.append(weakref.ref(verdict.logits_RV))
+        most = max(most, sum(len(rows) for ref in kept if (rows := ref()) is not None))
+        return verdict
+
+    decode(target, NoDrafter(), [1] * prompt, spec=spec, seed=0, watch=watch)
+    made = KnowingStepsDrafter(future, budget) if knows else RandomStepsDrafter(seed, budget)
+    with patch("workers.decoding.active.judge", counted):
+        decode(spy, made, [1] * prompt, spec=spec, seed=0, verification=Verification.of(drafter))  # type: ignore[arg-type]
+    assert max(asked.blocks for asked in spy.asked) * spec.block_length <= size.forwarded
+    assert 0 < most <= size.judged
+
+
+def test_what_is_reckoned_with_comes_up() -> None:
+    """Every draft crosses, with a filled block along; a walk to the end of a block and over it keeps that many rows."""
+    assert SequenceSize(block_length=8, max_new_tokens=64, states=5, crosses=True).forwarded == (1 + 2 * 4 + 1) * 8
+    assert SequenceSize(block_length=8, max_new_tokens=64, states=5, crosses=True).judged == 8 + (8 + 7 + 6 + 5 + 4) + 8
+    assert SequenceSize(block_length=8, max_new_tokens=64, states=5).judged == 8 + (8 + 7 + 6 + 5 + 4)
+    assert SequenceSize(block_length=8, max_new_tokens=64, states=5, judges_all=True).judged == 8 + 5 * 8
+
+
 CHILD = """
 import json, sys, torch
 from workers.targets.caches import PrefixCache, copies_attention
@@ -192,7 +267,7 @@ from workers.targets.memory import forward_bytes
 from workers.targets.shape import BodyShape
 
 torch.set_num_threads(1)
-dtype, mlp, states, kept = json.loads(sys.argv[1])
+dtype, mlp, states, kept, crossing = json.loads(sys.argv[1])
 shape = BodyShape(vocab_size=64, hidden=1024, layers=1, heads=16, kv_heads=4, head_dim=128, mlp=mlp, norm_eps=1e-6,
                   rope_theta=1e6, tied=True)
 kind = getattr(torch, dtype)
@@ -202,31 +277,34 @@ state = {name.removeprefix("model."): torch.full(size, 0.01, dtype=kind) for nam
 body.load_state_dict(state, assign=True)
 body.requires_grad_(False)
 
-def forward(copies, length):
+def forward(copies, length, crossing):
     cache = PrefixCache(layers=1, kv_heads=4, head_dim=128, capacity=kept + 32, dtype=kind, device=torch.device("cpu"))
     cache.length = length
-    places = torch.arange(length, length + 32).repeat(copies + 1)
+    places = torch.arange(length, length + 32).repeat(copies + crossing + 1)
     with torch.inference_mode():
-        body(torch.zeros_like(places), places, copies_attention(cache, pending=32, copies=copies))
+        body(torch.zeros_like(places), places, copies_attention(cache, pending=32, copies=copies, crossing=crossing))
 
 def peak():
     (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
-forward(1, 32)
+forward(1, 32, 0)
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
-forward(states, kept)
+forward(states, kept, crossing)
 cache_bytes = 2 * 4 * 128 * (kept + 32) * kind.itemsize
-print((peak() - before - cache_bytes) / forward_bytes(shape, dtype, (states + 1) * 32, keys=kept + 32, gpu=False))
+reckoned = forward_bytes(shape, dtype, (states + crossing + 1) * 32, keys=kept + 32, gpu=False)
+print((peak() - before - cache_bytes) / reckoned)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are read from Linux's /proc")
-@pytest.mark.parametrize("case", [("float32", 1024, 20, 1024), ("float32", 8192, 40, 32)])
-def test_activations_are_near_what_a_forward_takes(case: tuple[str, int, int, int]) -> None:
-    """Where scores of the cache are the most (many keys), and where the MLP is (a wide one)."""
+@pytest.mark.parametrize(
+    "case", [("float32", 1024, 20, 1024, 0), ("float32", 8192, 40, 32, 0), ("float32", 1024, 11, 1024, 10)]
+)
+def test_activations_are_near_what_a_forward_takes(case: tuple[str, int, int, int, int]) -> None:
+    """Where scores of the cache are the most (many keys), where the MLP is (a wide one), and with crossing copies."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
     command = [sys.executable, "-c", CHILD, json.dumps(case)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

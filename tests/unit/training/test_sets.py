@@ -225,7 +225,7 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     assert read_card(tmp_path / "model") == card
     assert card.digest == json.loads((tmp_path / "model" / "config.json").read_text())["digest"]
     rows = {(row.group, row.depth): row for row in card.accuracy}
-    for depth in range(1, 7):
+    for depth in range(1, 13):
         total = rows[("", None, None), depth]
         by_tau = [rows[("", None, tau), depth] for tau in (0.6, 0.9)]
         by_task = [rows[("toy", heat, None), depth] for heat in (0.0, 1.0)]

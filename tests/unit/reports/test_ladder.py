@@ -1,0 +1,161 @@
+"""The section of the ladder: what it says of rungs that help and that do not, of lossy ones, of failed ones."""
+
+from dataclasses import replace
+
+import pytest
+
+from reports.charts import svg
+from reports.model import Chart, Lines, Table
+from reports.sections.ladder import info
+from sweeps.means import arithmetic
+from tests.set_rows import rungs, set_cells
+from tests.synthetic import Faults, grid, sweep
+from tests.unit.reports.conftest import framed
+
+BASES = [cell for cell in grid(budgets=(8,), temperatures=(0.0,)) if cell.is_baseline]
+CELLS = tuple(cell for base in BASES for cell in set_cells(base, drafters=rungs()))
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return framed(sweep(CELLS, prompts=12, timed=4))
+
+
+@pytest.fixture(scope="module")
+def section(frames):
+    return info(frames)
+
+
+def parts(section, kind):
+    return [part for part in section.groups[0].parts if isinstance(part, kind)]
+
+
+def by_name(table, heading):
+    """The rows under a heading, by rung."""
+    heads = [head.name for head in table.heads]
+    rows = dict(table.groups)[heading]
+    return {row[0].text: dict(zip(heads, row, strict=True)) for row in rows}
+
+
+def lines(section):
+    return [text for part in parts(section, Lines) for _, text in part.lines]
+
+
+def test_a_group_is_a_ladder_of_all_tasks_and_the_paper_s_figures_close_it(section):
+    assert [group.title for group in section.groups] == [
+        "tiny-sdar, T = 0, commit rule threshold 0.9, D = 8",
+        "The paper's ladder, for SDAR-8B (arXiv 2610.22543)",
+    ]
+    costs, outputs = parts(section, Table)
+    tasks = ["tiny-arith", "tiny-code"]
+    assert [name for name, _ in costs.groups] == [*tasks, "Arithmetic mean of the tasks", "Geometric mean of the tasks"]
+    assert [name for name, _ in outputs.groups] == [*tasks, "Prompts of all tasks together"]
+    assert all(len(rows) == 7 for _, rows in (*costs.groups, *outputs.groups))
+
+
+def test_numbers_are_those_of_the_cells(section, frames):
+    costs, outputs = parts(section, Table)
+    for result in frames.results:
+        if result.cell.drafter.name != "fresh":
+            continue
+        row = by_name(costs, result.cell.task.name)["+ draft refresh"]
+        assert row["Over standard"].text == f"{result.pace.ratio.value:.2f}"
+        assert row["Got"].text == "two links"
+        assert row["NFE reduction"].text == f"{result.nfe_reduction.value:.2f}"
+        kept = by_name(outputs, result.cell.task.name)["+ draft refresh"]
+        assert (kept["Identical to threshold"].text, kept["Claim"].text) == ("100.0", "lossless")
+        assert kept["First difference"].text == "\u2013"
+    free = [result for result in frames.results if result.cell.decode.commit == "threshold" and result.cell.is_baseline]
+    row = by_name(costs, "Arithmetic mean of the tasks")["threshold decoding"]
+    assert row["Over standard"].text == f"{arithmetic([result.pace.ratio for result in free]).value:.2f}"
+    assert row["Got"].text == "direct"
+    assert by_name(costs, "tiny-arith")["standard decoding"]["Over standard"].text == "1.00"
+
+
+def test_lossy_rungs_are_hollow_and_say_so_and_no_other_is(section):
+    charts = parts(section, Chart)
+    assert [chart.title.partition(":")[0] for chart in charts] == [
+        "Throughput over standard decoding",
+        "Forwards a prompt",
+    ]
+    for chart in charts:
+        assert {point.series for point in chart.points if point.open} == {"+ product, max-commit"}
+        assert {point.text for point in chart.points if point.open} == {"lossy"}
+        assert {point.text for point in chart.points if not point.open} == {"draft-free", "lossless"}
+        assert {point.facet for point in chart.points} == {"tiny-arith", "tiny-code", "mean of the tasks"}
+        drawn = svg(chart)
+        assert drawn.count(">lossy<") == 3
+        assert "stroke-dasharray" in drawn
+    for table in parts(section, Table):
+        claims = {row[0].text: row[1].text for _, rows in table.groups for row in rows}
+        assert [name for name, claim in claims.items() if claim == "lossy"] == ["+ product, max-commit"]
+
+
+def test_every_drafted_rung_is_told_to_help_or_not(section):
+    said = lines(section)
+    for name in ("+ set drafter and tree", "+ mass floor 0.1", "+ cross-block", "+ draft refresh"):
+        (text,) = [line for line in said if line.startswith(f"{name}: ")]
+        assert "helps, " in text or "does not help here" in text
+    assert any(line.startswith("+ set drafter and tree: helps, ") for line in said)
+    assert any(line.startswith("Lossless: up to the rung ") and "one a block would be" in line for line in said)
+    (lossy,) = [line for line in said if " against the same with the exact rule: " in line]
+    assert lossy.startswith("+ product, max-commit (lossy)")
+    assert "identical outputs" in lossy
+    assert "tiny-code" in lossy.partition("Right answers")[2]
+
+
+def test_a_step_that_changes_nothing_is_no_help():
+    twice = (replace(rungs()[0], name="one"), replace(rungs()[0], name="two", cross_block=True))
+    made = sweep(set_cells(BASES[0], drafters=twice), prompts=4, timed=0)
+    one, two = [job.cell_id for job in made.jobs if not job.cell.is_baseline]
+    alike = tuple(replace(item, cell_id=two, item_id=item.item_id.replace(one, two)) for item in made.results[one])
+    said = lines(info(framed(replace(made, results=made.results | {two: alike}))))
+    (text,) = [line for line in said if line.startswith("+ cross-block: ")]
+    assert text.startswith("+ cross-block: does not help here, no forward is saved (ratio 1.000, ")
+
+
+def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():
+    section = info(framed(sweep(CELLS, prompts=6, timed=3, faults=Faults(empty_cells=1))))
+    said = [text for part in parts(section, Lines) for level, text in part.lines if level == "warning"]
+    (line,) = [text for text in said if text.startswith("+ set drafter and tree: missing")]
+    assert "failed on tiny-arith;" in line
+    costs, outputs = parts(section, Table)
+    for table, heading in ((costs, "Arithmetic mean of the tasks"), (outputs, "Prompts of all tasks together")):
+        row = by_name(table, heading)["+ set drafter and tree"]
+        assert row["Claim"].text == "not averaged: incomplete or failed on tiny-arith"
+        assert {value.text for name, value in row.items() if name not in ("Rung", "Claim")} == {"n/a"}
+        assert by_name(table, heading)["+ mass floor 0.1"]["Claim"].text == "lossless"
+    assert by_name(costs, "tiny-arith")["+ set drafter and tree"]["Prompts"].text == "0 of 6"
+    assert by_name(costs, "tiny-code")["+ set drafter and tree"]["Prompts"].text == "6"
+    for chart in parts(section, Chart):
+        shown = {(point.facet, point.series) for point in chart.points}
+        assert ("mean of the tasks", "+ set drafter and tree") not in shown
+        assert ("tiny-arith", "+ set drafter and tree") not in shown
+        assert ("tiny-code", "+ set drafter and tree") in shown
+
+
+def test_a_broken_rung_is_crossed_and_enters_no_mean():
+    section = info(framed(sweep(CELLS, prompts=6, timed=3, faults=Faults(bugs=1))))
+    costs, _ = parts(section, Table)
+    assert by_name(costs, "tiny-arith")["+ cross-block \u2717"]["Claim"].flag == "alarm"
+    assert "not averaged" in by_name(costs, "Geometric mean of the tasks")["+ cross-block \u2717"]["Claim"].text
+    assert not any(line.startswith(("Lossless: ", "+ cross-block: helps")) for line in lines(section))
+
+
+def test_timings_in_doubt_are_marked_and_nothing_is_said_of_throughput():
+    section = info(framed(sweep(CELLS, prompts=6, timed=3, faults=Faults(noisy=True))))
+    costs, _ = parts(section, Table)
+    row = by_name(costs, "tiny-arith")["+ cross-block"]
+    assert row["Over standard"].text.endswith("\u2020")
+    assert row["Over standard"].flag == "warning"
+    assert any("failed a gate: nothing is said of throughput" in line for line in lines(section))
+    assert not any("Throughput: " in line for line in lines(section))
+
+
+def test_rungs_that_are_equal_but_for_the_task_stand_together_and_seeds_apart():
+    bases = [cell for cell in grid(budgets=(8,), temperatures=(1.0,), seeds=(0, 1)) if cell.is_baseline]
+    section = info(
+        framed(sweep(tuple(c for b in bases for c in set_cells(b, drafters=rungs()[:2])), prompts=4, timed=0))
+    )
+    titles = [group.title for group in section.groups[:-1]]
+    assert titles == [f"tiny-sdar, T = 1, commit rule threshold 0.9, D = 8, seed {seed}" for seed in (0, 1)]
