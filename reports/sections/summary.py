@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from reports.frames import Frames
 from reports.labels import labels_of
+from reports.marks import is_broken
 from reports.method_findings import forwards_findings, throughput_findings
 from reports.model import Facts, Group, Level, Lines, SectionInfo
 from reports.text import count, visible
@@ -96,7 +97,7 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
     elif compared:
         lines.append(("note", f"Identical to draft-free, token by token: {identical:,} of {compared:,}."))
     lines += [("note", text) for text in sentences(results)]
-    if lossy := [result for result in results if is_lossy(result)]:
+    if lossy := [result for result in results if is_lossy(result) and not is_broken(result)]:
         outputs = [own for result in lossy if (own := result.fidelity) is not None]
         equal, n = sum(own.n_identical for own in outputs), sum(own.n for own in outputs)
         told = f"{equal:,} of {n:,} equal draft-free decoding by the same rule" if n else "none was compared"
