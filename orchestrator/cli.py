@@ -18,7 +18,8 @@ from orchestrator.commands.outputs import export, report, sync
 from orchestrator.commands.plan import plan
 from orchestrator.commands.run import run
 from orchestrator.commands.study import study
-from orchestrator.commands.train_sets import train  # the group, with this command too
+from orchestrator.commands.train import train
+from orchestrator.commands.train_sets import sets
 
 DEFECT, BAD_INPUT, INTERRUPTED = 70, 2, 130
 
@@ -30,6 +31,7 @@ def cli(traceback: bool) -> None:
     """Run sweeps of SPOT and its baselines on block-diffusion language models."""
 
 
+train.add_command(sets)
 for command in (plan, run, report, export, sync, listing, decode, train, study, measure, doctor):
     cli.add_command(command)
 

@@ -16,8 +16,9 @@ import msgspec
 from reports.columns import AXES, CELL_COLUMNS
 from reports.labels import mark_of
 from sweeps.aggregate import CellResult
+from sweeps.agreement import Outputs
 from sweeps.cell import NO_DRAFTER, canonical_json, digest_of
-from sweeps.claims import Claim
+from sweeps.claims import Claim, in_words
 
 LONGEST_NAME = 120
 LONGEST_VALUE = 480  # older servers take 500 characters
@@ -103,6 +104,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "cell_id": result.cell_id,
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
+        "claim_in_words": in_words(cell, result.claim),
         "complete": str(result.n == result.n_expected).lower(),
         "bound": str(drafter.oracle).lower(),
         Claim.LOSSY.value: str(result.claim == Claim.LOSSY).lower(),
@@ -137,7 +139,12 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
 def unasked(path: str, result: CellResult) -> bool:
     """Whether a column is of a comparison that a cell does not take part in: nothing is undefined there."""
     part = path.split(".")[0]
-    return part in ("fidelity", "against_standard", "pace") and getattr(result, part) is None
+    if part == "pace":
+        return result.pace is None or not result.pace.ratio.n
+    if part in ("fidelity", "against_standard"):
+        outputs: Outputs | None = getattr(result, part)
+        return outputs is None or not outputs.n
+    return False
 
 
 def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -130,7 +130,8 @@ def head_row(training: Training) -> RunRow:
     start = training.log.start
     lists = {
         name: sorted({getattr(source, name) for source in start.sources if source.role in LEARNT})
-        for name in ("target", "task", "temperature")
+        for name in ("target", "task", "temperature", "tau")
+        if hasattr(start.sources[0], name)
     }
     tests = {
         f"test_{name}": sorted({getattr(source, name) for source in start.sources if source.role == "out of domain"})

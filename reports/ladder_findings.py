@@ -82,22 +82,16 @@ def paces(group: LadderGroup, threshold: str, top: str) -> str:
 
 
 def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
-    """Each drafted rung against the one before it: forwards of all prompts together, throughput as a mean of tasks."""
-    for before, key in zip(group.keys[1:], group.keys[2:], strict=False):
-        if group.unsound(before) or group.unsound(key) or not follows(group, before, key):
-            continue
-        pairs = [(one.result, two.result) for one, two in zip(group.rungs(before), group.rungs(key), strict=True)]
-        ratio = pooled_forwards(frames, pairs)
-        if ratio.value is not None:
-            level, text = verdict(ratio)
-            yield level, f"{group.names[key]}: {text}.{pace_step(group, key)}"
-
-
-def follows(group: LadderGroup, before: str, key: str) -> bool:
-    """Whether a rung stands next to another in every task."""
-    orders = [[own.result.cell.drafter.name for own in ladder.rungs[1:]] for _, ladder in group.ladders]
-    names = [group.rungs(one)[0].result.cell.drafter.name for one in (before, key)]
-    return all(names == order[place : place + 2] for order in orders for place in [order.index(names[0])])
+    """Each drafted rung against the one below it: forwards of all prompts together, throughput as a mean of tasks."""
+    for key in group.keys[2:]:
+        if group.stepped(key):
+            both = [
+                (group.before(ladder, rung), rung) for _, ladder in group.ladders if (rung := group.rung(ladder, key))
+            ]
+            ratio = pooled_forwards(frames, [(below.result, rung.result) for below, rung in both if below is not None])
+            if ratio.value is not None:
+                level, text = verdict(ratio)
+                yield level, f"{group.names[key]}: {text}.{pace_step(group, key)}"
 
 
 def verdict(ratio: Estimate) -> Line:

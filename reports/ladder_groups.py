@@ -44,6 +44,19 @@ class LadderGroup:
         found = [(task, self.rung(ladder, key)) for task, ladder in self.ladders]
         return [task for task, rung in found if rung is None or not is_sound(rung.result)]
 
+    def before(self, ladder: Ladder, rung: Rung) -> Rung | None:
+        """The rung below another one of its ladder; None for the lowest."""
+        place = ladder.rungs.index(rung)
+        return ladder.rungs[place - 1] if place else None
+
+    def stepped(self, key: str) -> bool:
+        """Whether a rung and the one below it are sound on every task, so that the step between them counts."""
+        below = [
+            self.before(ladder, rung) for _, ladder in self.ladders if (rung := self.rung(ladder, key)) is not None
+        ]
+        sound = all(rung is not None and is_sound(rung.result) for rung in below)
+        return sound and not self.unsound(key) and len({key_of(rung) for rung in below if rung is not None}) == 1
+
     def mean(self, key: str, read: Read, of: Mean) -> Estimate:
         """A mean over the tasks; undefined where one of them has no sound number."""
         return of([read(rung) for rung in self.rungs(key)]) if not self.unsound(key) else undefined()

@@ -1,15 +1,15 @@
 """The two tables of a ladder, rung by rung and task by task: what each costs, and what becomes of the outputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from reports import marks
 from reports.frames import Frames
-from reports.ladder_groups import LadderGroup, key_of, pooled_outputs, standard_id, threshold_id
+from reports.ladder_groups import LadderGroup, Mean, Read, key_of, pooled_outputs, standard_id, threshold_id
 from reports.model import Head, Table, Value
 from reports.shown import points, shown
 from reports.text import DASH, NOT_AVAILABLE, TIMES, interval, number
 from sweeps.agreement import Outputs
-from sweeps.ladder import Rung
+from sweeps.ladder import Ladder, Rung
 from sweeps.means import arithmetic, geometric
 from sweeps.pace import CHAINED
 from sweeps.statistics import Estimate, undefined
@@ -54,7 +54,7 @@ Row = tuple[Value, ...]
 
 def costs(group: LadderGroup, frames: Frames) -> Table:
     """Throughput and forwards of every rung, by task, then the means over tasks."""
-    bodies = [(task, tuple(cost_row(group, rung) for rung in ladder.rungs)) for task, ladder in group.ladders]
+    bodies = [(task, tuple(cost_row(group, ladder, rung) for rung in ladder.rungs)) for task, ladder in group.ladders]
     if len(group.ladders) > 1:
         means = (("Arithmetic mean of the tasks", arithmetic), ("Geometric mean of the tasks", geometric))
         bodies += [(name, tuple(mean_row(group, key, of) for key in group.keys)) for name, of in means]
@@ -75,9 +75,10 @@ def outputs(group: LadderGroup, frames: Frames) -> Table:
     return Table(caption=f"Ladder, what becomes of the outputs: {group.title}", heads=OUTPUTS, groups=tuple(bodies))
 
 
-def cost_row(group: LadderGroup, rung: Rung) -> Row:
-    """One rung on one task."""
-    result = rung.result
+def cost_row(group: LadderGroup, ladder: Ladder, rung: Rung) -> Row:
+    """One rung on one task; a step from a broken rung is marked as one."""
+    result, below = rung.result, group.before(ladder, rung)
+    cross = marks.broken(result, below.result) if below is not None else ""
     pace, doubted = pace_of(rung), bool(result.pace and result.pace.doubts)
     return (
         named(group, key_of(rung), [rung]),
@@ -90,12 +91,12 @@ def cost_row(group: LadderGroup, rung: Rung) -> Row:
         shown(result.nfe, 1),
         *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
         shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
-        stepped(rung.forwards),
-        dagger(stepped(rung.throughput), doubted),
+        crossed(stepped(rung.forwards), cross),
+        crossed(dagger(stepped(rung.throughput), doubted), cross),
     )
 
 
-def mean_row(group: LadderGroup, key: str, of: Callable[[list[Estimate]], Estimate]) -> Row:
+def mean_row(group: LadderGroup, key: str, of: Mean) -> Row:
     """One rung over all tasks."""
     if group.unsound(key):
         return unsound_row(group, key, COSTS)
@@ -116,9 +117,21 @@ def mean_row(group: LadderGroup, key: str, of: Callable[[list[Estimate]], Estima
             group.mean(key, lambda rung: rung.least, of), group.mean(key, lambda rung: rung.blocks, of), not by_standard
         ),
         Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
-        stepped(group.mean(key, lambda rung: rung.forwards, of)),
-        dagger(stepped(group.mean(key, lambda rung: rung.throughput, of)), doubted),
+        stepped(step(group, key, lambda rung: rung.forwards, of)),
+        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), doubted),
     )
+
+
+def step(group: LadderGroup, key: str, read: Read, of: Mean) -> Estimate:
+    """The mean of a step over the tasks; undefined where either of its rungs is unsound on one of them."""
+    return group.mean(key, read, of) if group.stepped(key) else undefined()
+
+
+def crossed(value: Value, cross: str) -> Value:
+    """A step of which a rung is broken."""
+    if not cross or value.text in (NOT_AVAILABLE, DASH):
+        return value
+    return Value(value.text.rstrip(f" {BETTER}{WORSE}") + cross, value.interval, flag="alarm")
 
 
 def floors(least: Estimate, blocks: Estimate, of_sets: bool) -> tuple[Value, Value]:

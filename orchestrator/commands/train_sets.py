@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestrator.commands.shared import UserPath, once, recording_options
-from orchestrator.commands.train import train
 
 if TYPE_CHECKING:
     from workers.training.sets import SetProgress
 
 
-@train.command()
+@click.command()
 @click.option(
     "--target",
     required=True,

@@ -8,7 +8,7 @@ from reports.phrases import UNCORRECTED
 from reports.shown import shown
 from reports.text import DASH, TIMES, count, significant
 from reports.uncached import LEAD
-from reports.winners import nfe_winners, throughput_winners
+from reports.winners import is_lossy, nfe_winners, throughput_winners
 from sweeps.aggregate import CellResult
 from sweeps.statistics import ALIKE, FEWEST
 
@@ -19,6 +19,8 @@ NOT_PROMISED = (
     "that differ from draft-free are no failure."
 )
 BOUNDS = " (bound): an oracle, which was told the target's real future; no method, and never bold."
+
+LOSSY = " Lossy: the output may be another than the target's own; such methods compete for bold with each other only."
 
 HEADS = (
     Head(name="Method", number=False),
@@ -65,6 +67,7 @@ def info(frames: Frames) -> SectionInfo:
         + marks.LEAD
         + (NOT_PROMISED if unpromised else "")
         + (LEAD if any(result.agreement is not None for result in frames.results) else "")
+        + (LOSSY if any(map(is_lossy, frames.results)) else "")
         + (BOUNDS if any(result.cell.drafter.oracle for result in frames.results) else ""),
         groups=tuple(groups),
         cuts=cuts,

@@ -34,6 +34,11 @@ METHODS = (
     ("NFE reduction", "mean draft-free NFE over mean NFE, over prompts decoded on both sides"),
     ("Throughput", "kept tokens over the median seconds of the repeats, both summed over prompts"),
     (
+        "Over standard decoding",
+        "throughput over the standard rule's without drafts: threshold decoding timed beside it; a drafted cell's is "
+        "the product of that and its own ratio over threshold decoding, on the prompts that both have",
+    ),
+    (
         "Intervals",
         f"{LEVEL:.0%}; paired bootstrap over prompts (and repeats, for throughput), {RESAMPLES} resamples, seed "
         f"{BOOTSTRAP_SEED}, its standard error of the log times Student's t; none from fewer than {FEWEST} prompts, "

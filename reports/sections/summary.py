@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 from reports.frames import Frames
 from reports.labels import labels_of
+from reports.marks import is_broken
 from reports.method_findings import forwards_findings, throughput_findings
 from reports.model import Facts, Group, Level, Lines, SectionInfo
 from reports.text import count, visible
 from reports.uncached import sentences
+from reports.winners import is_lossy
 
 MOST_OF_A_STUDY = 4
 MOST_METHODS, MOST_BESIDE_STUDIES, MOST_SPEEDS = 4, 2, 3
@@ -95,6 +97,12 @@ def checks(frames: Frames) -> list[tuple[Level, str]]:
     elif compared:
         lines.append(("note", f"Identical to draft-free, token by token: {identical:,} of {compared:,}."))
     lines += [("note", text) for text in sentences(results)]
+    if lossy := [result for result in results if is_lossy(result) and not is_broken(result)]:
+        outputs = [own for result in lossy if (own := result.fidelity) is not None]
+        equal, n = sum(own.n_identical for own in outputs), sum(own.n for own in outputs)
+        told = f"{equal:,} of {n:,} equal draft-free decoding by the same rule" if n else "none was compared"
+        text = f"{count(len(lossy), 'cell is', 'cells are')} lossy, which promises nothing of its outputs: {told}."
+        lines.append(("note", text))
     unstudied = sum(study.n_failed + study.n_missing for study in frames.studies)
     if unstudied:
         lines.append(("warning", f"{count(unstudied, 'prompt')} of the order study failed or not studied yet."))

@@ -12,6 +12,7 @@ from reports.model import Chart, Lines, Table
 from reports.render import function
 from reports.sections import SECTIONS, accepted, across, temperature, transfer
 from reports.text import NOT_AVAILABLE
+from tests.set_rows import rungs, set_cells
 from tests.synthetic import grid, sweep
 from tests.transfers import transfers
 from tests.unit.reports.conftest import framed
@@ -23,6 +24,13 @@ OPTIONS = tuple(
     if cell.drafter.kind == "spot"
     for name, option in (("unmerged", {"merge_states": False}), ("verified", {"verify_margin": 0.25}))
 )
+LADDER = tuple(
+    cell
+    for base in grid(budgets=(8,), temperatures=(0.0,))
+    if base.is_baseline
+    for cell in set_cells(base, drafters=rungs())
+)
+RULES = set_cells(grid(tasks=("tiny-arith",), budgets=(8,), temperatures=(0.0,))[0], taus=(0.7, 0.9), budgets=(4, 8))
 RUNS = {  # cells, prompts timed, and which of them are broken
     **{
         kind: (ORACLES, 3, lambda cell, kind=kind: cell.drafter.kind == kind)
@@ -33,6 +41,14 @@ RUNS = {  # cells, prompts timed, and which of them are broken
     "sizes": (grid(targets=2), 3, lambda cell: cell.drafter.kind == "ssd" and int(cell.target.digest, 16) == 1),
     "a transferred drafter": (transfers(), 0, lambda cell: cell.drafter.name == "from-tiny-b"),
     "a baseline of transfers": (transfers(), 0, lambda cell: cell.drafter.kind == "spiffy"),
+    "a rung": (LADDER, 3, lambda cell: cell.drafter.name == "floor"),
+    "a lossy rung on one task": (
+        LADDER,
+        3,
+        lambda cell: cell.drafter.name == "product" and cell.task.name == "tiny-code",
+    ),
+    "a rule of acceptance": (RULES, 0, lambda cell: cell.drafter.acceptance == "cut"),
+    "the exact rule": (RULES, 0, lambda cell: cell.drafter.acceptance == "exact" and not cell.is_baseline),
     "one task": (ORACLES, 3, lambda cell: cell.drafter.kind == "ssd" and cell.task.name == "tiny-arith"),
 }
 

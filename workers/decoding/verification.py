@@ -44,3 +44,6 @@ class Verification:
             return most_commits(tree, judge_node, accept)
         doubt = self.margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
         return first_accepted(tree, judge_node, accept, doubt=doubt)
+
+
+PLAIN = Verification()

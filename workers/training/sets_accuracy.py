@@ -20,7 +20,7 @@ from workers.training.sets_data import SetBatch, SetTrajectories
 from workers.training.sets_step import SetAnswer, answer, losses_of
 
 EVALUATION_BATCH = 256
-JUDGED_EXAMPLES = 16_384
+JUDGED_EXAMPLES = 32_768
 JUDGED_SEED = 20261
 MODEL, STALE = 0, 1
 Group = tuple[str, float | None, float | None]
@@ -140,7 +140,7 @@ def accuracies(tally: SetTally, data: SetTrajectories, max_depth: int) -> tuple[
         for group in both:
             groups.setdefault(group, []).append(number)
     rows = []
-    for group in sorted(groups, key=str):
+    for group in sorted(groups, key=lambda group: (group[0], group[2] or 0.0, group[1] or 0.0)):
         task, temperature, tau = group
         chosen = np.isin(tally.sources, groups[group])
         for depth in range(1, max_depth + 1):

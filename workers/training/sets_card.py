@@ -16,6 +16,7 @@ from workers.training.order_card import Share
 from workers.training.sets_recipe import SetRecipe
 
 VERSION = 1
+SHOWN_DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12)  # to people; card.json has all
 SetRole = Literal["trained on", "calibrated on"]
 
 

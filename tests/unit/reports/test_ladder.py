@@ -159,3 +159,23 @@ def test_rungs_that_are_equal_but_for_the_task_stand_together_and_seeds_apart():
     )
     titles = [group.title for group in section.groups[:-1]]
     assert titles == [f"tiny-sdar, T = 1, commit rule threshold 0.9, D = 8, seed {seed}" for seed in (0, 1)]
+
+
+def test_the_step_from_a_broken_rung_is_crossed_and_in_no_mean():
+    made = sweep(CELLS, prompts=6, timed=3)
+
+    def broken(item):
+        rows = (replace(row, counters=replace(row.counters, accepted=row.counters.drafted)) for row in item.generations)
+        return replace(item, generations=tuple(rows))
+
+    bad = {job.cell_id for job in made.jobs if job.cell.drafter.name == "floor"}
+    results = {id: tuple(map(broken, items)) if id in bad else items for id, items in made.results.items()}
+    section = info(framed(replace(made, results=results)))
+    costs, _ = parts(section, Table)
+    above, mean = (by_name(costs, name)["+ cross-block"] for name in ("tiny-arith", "Arithmetic mean of the tasks"))
+    assert above["Step: forwards"].text.endswith(" \u2717")
+    assert above["Step: forwards"].flag == "alarm"
+    assert mean["Step: forwards"].text == "\u2013"
+    assert mean["NFE reduction"].text != "n/a"
+    assert not any(line.startswith(("+ cross-block: ", "+ mass floor 0.1: helps")) for line in lines(section))
+    assert any(line.startswith("+ draft refresh: ") for line in lines(section))

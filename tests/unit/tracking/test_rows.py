@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.tracking_rows import LONGEST_VALUE, metrics_of, params_of, row_of, safe_name, safe_value
 from sweeps.aggregate import aggregate, aggregate_all
 from sweeps.merge import NO_ROWS
+from tests.set_rows import set_cells
 from tests.synthetic import HOSTILE, Faults, cached, grid, sweep
 
 ODD = ("pass@1", "pass_at_1", "acc (%)", "数学", "a:b", "a//b", "../x", "", ".", "..", "a b", "time(s)", "x" * 400)
@@ -141,3 +142,33 @@ def unasked(cells):
     """Jobs and rows of a sweep that measures no agreement."""
     made = sweep(cells, prompts=2, timed=0, uncached=0)
     return made.jobs, made.rows()
+
+
+def test_rules_of_acceptance_are_told_apart_and_lossy_ones_are_called_so():
+    made = sweep(set_cells(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,))[0], taus=(0.7, 0.9)), prompts=3)
+    results = aggregate_all(made.jobs, made.rows())
+    rows = [row_of(result, "s") for result in results]
+    assert len({row.name for row in rows}) == len(rows) == 1 + 2 * 5
+    for result, row in zip(results, rows, strict=True):
+        rule = result.cell.drafter.acceptance
+        assert row.tags["acceptance"] == row.params["acceptance"] == rule
+        assert row.tags["lossy"] == str(rule != "exact").lower() == str(result.claim == "lossy").lower()
+        assert ("(lossy)" in row.name) is (rule != "exact")
+        assert ("edit_distance" in row.metrics) is not result.cell.is_baseline
+        assert ("pace" in row.metrics) is (result.cell.decode.commit == "threshold")
+    alone = sweep(
+        set_cells(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,))[0], standard=False), prompts=3, timed=0
+    )
+    for result in aggregate_all(alone.jobs, alone.rows()):
+        row = row_of(result, "s")
+        assert not [name for name in row.metrics if name.startswith(("pace", "identical_standard"))]
+
+
+def test_a_claim_of_the_distribution_says_its_cache():
+    exact = grid(tasks=("a",), budgets=(8,), temperatures=(1.0,), gammas=(), noises=("independent",))
+    for cells, words in ((exact, ""), (cached(exact, "dual"), " (given the dual cache)")):
+        made = sweep(cells, prompts=2, timed=0)
+        tags = [row_of(result, "s").tags for result in aggregate_all(made.jobs, made.rows()) if not result.reference]
+        drafted = [tag for tag in tags if tag["claim"] == "distribution-exact"]
+        assert len(drafted) == 2
+        assert {tag["claim_in_words"] for tag in drafted} == {f"distribution-exact{words}"}

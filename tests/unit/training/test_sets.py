@@ -225,7 +225,7 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     assert read_card(tmp_path / "model") == card
     assert card.digest == json.loads((tmp_path / "model" / "config.json").read_text())["digest"]
     rows = {(row.group, row.depth): row for row in card.accuracy}
-    for depth in range(1, 7):
+    for depth in range(1, 13):
         total = rows[("", None, None), depth]
         by_tau = [rows[("", None, tau), depth] for tau in (0.6, 0.9)]
         by_task = [rows[("toy", heat, None), depth] for heat in (0.0, 1.0)]
@@ -239,7 +239,7 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     text = (tmp_path / "model" / "README.md").read_text()
     assert "### toy at T = 1" in text
     assert "### tau = 0.9" in text
-    assert "smaller than the default of 4 layers of width 256" in text
+    assert "smaller than the default, 4 layers of width 256" in text
     assert (MODEL, STALE) == (0, 1)
 
 
