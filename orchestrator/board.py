@@ -18,7 +18,7 @@ WORDS = {"decode": "decoded", "timing": "timed", "study": "studied", "uncached":
 
 @dataclass(slots=True)
 class Rate:
-    """Rows finished since a moment: the count, and the last moments for a present rate."""
+    """Rows that came out since a moment: the count, and the last moments for a present rate."""
 
     since: float = 0.0
     rows: int = 0
@@ -54,7 +54,7 @@ class Work:
 
 @dataclass(slots=True)
 class Board:
-    """The numbers. `rates` are rows a second of each target and kind of work."""
+    """The numbers. `rates` are rows a second of each target and kind of work, failed ones left out."""
 
     clock: Callable[[], float] = time.monotonic
     last: float = 0.0
@@ -82,12 +82,13 @@ class Board:
             self.count(event)
 
     def count(self, event: RunEvent) -> None:
-        """Count the rows of a finished item in."""
+        """Count the rows of a finished item in. Failed ones are done, but add nothing to a rate."""
         now, work = self.clock(), self.work[event.work]
         work.done += event.rows
         work.seconds += max(0.0, event.seconds - event.loading)
         self.failed += event.failed
-        self.rates.setdefault(event.target, {}).setdefault(event.work, Rate(since=self.last)).add(now, event.rows)
+        good = max(0, event.rows - event.failed)
+        self.rates.setdefault(event.target, {}).setdefault(event.work, Rate(since=self.last)).add(now, good)
         self.last = now
 
     def cost(self, kind: str) -> float | None:

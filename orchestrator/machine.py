@@ -44,14 +44,14 @@ def usable_cores() -> int:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """NVIDIA GPUs as `nvidia-smi` lists them; none where it is absent or does not answer."""
+    """NVIDIA GPUs as `nvidia-smi` lists them; none where it is absent or gives no answer in UTF-8."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return ()
     query = [program, "--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
+        answer = subprocess.run(query, capture_output=True, encoding="utf-8", timeout=NVIDIA_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return ()
     return tuple(gpu_of(line) for line in answer.stdout.splitlines() if line.strip())
 

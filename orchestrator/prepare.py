@@ -56,6 +56,7 @@ def prepare(
     studies = tuple(LabelledCell(cell=job.cell, labels=(STUDY,)) for job in jobs if is_study(job.cell))
     if spec.measure.studied_prompts and not studies:
         notes.append("measure.studied_prompts: no drafter that can run here has an order model, so nothing is studied")
+    notes += resolved.notes
     notes += transfer_notes(expansion, resolved.facts)
     notes += length_notes((cell.cell.target, cell.cell.decode.block_length) for cell in expansion.cells)
     notes += uncached_notes(expansion, jobs)

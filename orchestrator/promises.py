@@ -6,6 +6,7 @@ is shown in the report with its margin and is no reason to fail; anything else i
 
 from collections.abc import Iterator
 
+from reports.labels import mark_of
 from sweeps.aggregate import wanted_rows
 from sweeps.belongs import read_history, read_jobs
 from sweeps.claims import claim_of
@@ -27,7 +28,7 @@ def broken_promises(run: RunDir) -> Iterator[str]:
             rows.get(other.cell_id, NO_ROWS) for other in (cell, cell.baseline(), cell.timed_beside())
         )
         target = f"{cell.target.name} without cache" if job.reference else cell.target.name
-        name = f"{job.cell_id[:10]} ({cell.drafter.name}{cell.drafter.mark} on {target}, {cell.task.name})"
+        name = f"{job.cell_id[:10]} ({cell.drafter.name}{mark_of(cell)} on {target}, {cell.task.name})"
         alarms = (*own.alarms, *count_alarms(cell, own, draft_free, beside))
         for alarm in alarms[:1]:
             more = f" (and {len(alarms) - 1} more alarms)" if len(alarms) > 1 else ""

@@ -36,11 +36,15 @@ from workers.targets.settings import settings_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A sweep with digests, and the facts that `expand` needs. `missing` is empty unless it is only to be planned."""
+    """A sweep with digests, and the facts that `expand` needs. `missing` is empty unless it is only to be planned.
+
+    `notes` are on checkpoints.
+    """
 
     spec: SweepSpec
     facts: Facts
     missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) -> Resolved:
@@ -56,13 +60,14 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
             raise NotHereError(str(thing))
         missing.append(thing)
 
-    targets, positions, hidden = [], {}, {}
+    targets, positions, hidden, notes = [], {}, {}, []
     for named in spec.targets:
         if not spec.grid.block_length:
             check_block_length(named, ways_in_a_sweep(named))
         try:
             target, checkpoint = resolve_target(named)
             positions[target.name], hidden[target.name] = checkpoint.max_positions, checkpoint.hidden
+            notes += [f"target {target.name}: {note}" for note in checkpoint.notes]
         except NotHereError as error:
             target, entry = as_published(named), catalog.target_at(named.path)
             if entry and entry.published:
@@ -88,7 +93,7 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
         ways=ways_of(spec, artifacts),
         hidden=hidden,
     )
-    return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing))
+    return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing), notes=tuple(notes))
 
 
 def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[tuple[str, str], Artifact]:

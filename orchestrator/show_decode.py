@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sweeps.cell import Cell
-from sweeps.claims import Claim, claim_of
+from sweeps.claims import Claim, claim_of, in_words
 from workers.decode_one import Decoded, GridBlock, GridCell
 from workers.decoding.tally import Generation
 
@@ -64,6 +64,7 @@ def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
     row |= {"acceptance": drafter.acceptance, "max_commit": drafter.max_commit}
     row |= {"cross_block": drafter.cross_block, "refresh": drafter.refresh}
     row |= {"cache": cell.target.cache, "exact_cache": cell.target.exact_cache, "claim": claim_of(cell).value}
+    row["claim_in_words"] = in_words(cell, claim_of(cell))
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row
@@ -84,7 +85,7 @@ def claim(cell: Cell) -> str:
     cache = f"cache {cell.target.cache}"
     if cell.target.exact_cache:
         return f"{cache}; claim: {claim_of(cell).value}"
-    return f"{cache}, approximate (--cache none decodes without); claim: {claim_of(cell).value}"
+    return f"{cache}, approximate (--cache none decodes without); claim: {in_words(cell, claim_of(cell))}"
 
 
 def lossy(cell: Cell) -> str | None:

@@ -82,10 +82,12 @@ def single_cell(
 
 def refusal(gone: Dropped, kind: str, artifact: Artifact | None) -> str:
     """Why a cell cannot be, and which options would have to change; `kind` is the artifact that its drafter needs."""
-    named = ("tau" if axis == "commit" else axis for axis in gone.axes if axis not in ("target", "drafter"))
-    options = [f"--{axis.replace('_', '-')}" for axis in named]
+    standard = gone.axes.get("commit") == "standard"
+    options = [f"--{axis.replace('_', '-')}" for axis in gone.axes if axis not in ("target", "drafter", "commit")]
     if kind and "drafter" in gone.axes:
         free = " | ".join(name for name, entry in catalog.DRAFTERS.items() if not (entry.artifact or entry.oracle))
         options += ["--checkpoint"] if artifact else []
         options += [f"--drafter ({free} need no {catalog.ARTIFACTS[kind].noun})"]
-    return f"{gone.reason}; ways out: another {' | '.join(options)}" if options else gone.reason
+    ways = ["--tau 0.9 (the rule threshold)"] if standard else []
+    ways += [f"another {' | '.join(options)}"] if options else []
+    return f"{gone.reason}; ways out: {' | '.join(ways)}" if ways else gone.reason

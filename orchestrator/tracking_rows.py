@@ -18,7 +18,7 @@ from reports.labels import mark_of
 from sweeps.aggregate import CellResult
 from sweeps.agreement import Outputs
 from sweeps.cell import NO_DRAFTER, canonical_json, digest_of
-from sweeps.claims import Claim
+from sweeps.claims import Claim, in_words
 
 LONGEST_NAME = 120
 LONGEST_VALUE = 480  # older servers take 500 characters
@@ -104,6 +104,7 @@ def row_of(result: CellResult, sweep_id: str) -> RunRow:
         "cell_id": result.cell_id,
         "result_digest": digest_of(msgspec.to_builtins(result)),
         "claim": result.claim,
+        "claim_in_words": in_words(cell, result.claim),
         "complete": str(result.n == result.n_expected).lower(),
         "bound": str(drafter.oracle).lower(),
         Claim.LOSSY.value: str(result.claim == Claim.LOSSY).lower(),

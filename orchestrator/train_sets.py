@@ -204,11 +204,11 @@ def train_sets_command(
         from workers.models.set_model import embeddings_of
         from workers.training.sets import train_sets
 
-        target = Loaded("cpu").get_target(next(iter(cells)).target)
+        target = next(iter(cells)).target
         trained = train_sets(
             collected.paths,
             recipe,
-            embedded_VH=embeddings_of(target),
+            embedded_VH=embeddings_of(Loaded("cpu").get_target(target)),  # of the target nothing else is kept
             out_dir=out / MODEL,
             base=find_set_model(request.calibrate_from) if request.calibrate_from else None,
             progress=on_train,

@@ -15,7 +15,7 @@ from reports.text import DASH, TIMES, count, interval, no_interval, number
 from reports.transfer_lines import Line, by_prompt, fewest, loss, paired, versus
 from reports.transfers import Condition
 from reports.uncached import agreed, given
-from sweeps.claims import Claim
+from sweeps.claims import Claim, in_words
 from sweeps.statistics import Estimate, mean, ratio_of_sums
 
 NATIVE, ABSENT = "native", "not in the plan"
@@ -49,8 +49,8 @@ def matrix(condition: Condition, name: str, unit: str, values: dict[tuple[str, s
 
 def claimed(condition: Condition, target: str) -> str:
     """What outputs on a target may claim, where that is less than lossless."""
-    claim = condition.lines[target][0].first.claim
-    return "" if claim == Claim.LOSSLESS else f", {claim}"
+    first = condition.lines[target][0].first
+    return "" if first.claim == Claim.LOSSLESS else f", {in_words(first.cell, first.claim)}"
 
 
 def head_of(condition: Condition, source: tuple[str, str]) -> Value:

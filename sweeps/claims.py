@@ -41,3 +41,11 @@ def claim_of(cell: Cell) -> Claim:
     if cell.decode.temperature > 0 and cell.decode.noise == "independent" and not cell.is_baseline:
         return Claim.DISTRIBUTION_EXACT
     return Claim.LOSSLESS if cell.target.exact_cache else Claim.EXACT_GIVEN_CACHE
+
+
+def in_words(cell: Cell, claim: str) -> str:
+    """A claim of a cell, with the cache that it is about where that is approximate and the label does not say so:
+    `distribution-exact (given the dual cache)`. By itself it would say more than it does.
+    """
+    says = cell.target.exact_cache or claim == Claim.EXACT_GIVEN_CACHE
+    return claim if says else f"{claim} (given the {cell.target.cache} cache)"

@@ -63,6 +63,7 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
     asked: dict[str, LabelledCell] = {}
     dropped = _unused_gamma(spec, facts)
     matched: set[int] = set()
+    twins: dict[str, str] = {}
     repeats = 0
     for point in _points(spec, facts):
         rule = _rule(spec, point)
@@ -74,14 +75,17 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
             continue
         cell = _cell(spec, point, facts)
         label, known = point["drafter"].name, asked.get(cell.cell_id)
-        repeats += known is not None and label in known.labels
+        twin = _twins(cell, known.cell) if known else {}
+        twins |= twin
+        repeats += known is not None and label in known.labels and not twin
         labels = (label,) if known is None else _ranked((*known.labels, label), spec)
         cell = known.cell if known else cell
         cell = replace(cell, drafter=replace(cell.drafter, name=labels[0]))
         asked[cell.cell_id] = LabelledCell(cell=cell, labels=labels)
     cells = _with_baselines(asked)
     cells += _references(cells) if spec.measure.uncached_prompts else ()
-    return Expansion(cells=cells, dropped=tuple(dropped.values()), notes=tuple(_notes(spec, cells, matched, repeats)))
+    notes = (*_notes(spec, cells, matched, repeats), *(f"{own}: {same}" for own, same in twins.items()))
+    return Expansion(cells=cells, dropped=tuple(dropped.values()), notes=notes)
 
 
 def _ranked(labels: tuple[str, ...], spec: SweepSpec) -> tuple[str, ...]:
@@ -260,6 +264,16 @@ def _drop(dropped: dict[str, Dropped], axes: Point, reason: str) -> None:
     dropped[key] = (
         replace(dropped[key], count=dropped[key].count + 1) if key in dropped else Dropped(axes=axes, reason=reason)
     )
+
+
+def _twins(cell: Cell, kept: Cell) -> dict[str, str]:
+    """What a cell's target and task are, where the cell that it repeats has the same under other names."""
+    pairs = {"target": (cell.target.name, kept.target.name), "task": (cell.task.name, kept.task.name)}
+    return {
+        f"{axis} {own}": f"the same content and settings as {axis} {other} (listed once, under that name)"
+        for axis, (own, other) in pairs.items()
+        if own != other
+    }
 
 
 def _notes(spec: SweepSpec, cells: tuple[LabelledCell, ...], matched: set[int], repeats: int) -> Iterator[str]:

@@ -50,6 +50,7 @@ class Loaded:
     device: str
     target_key: tuple[str, ...] = ()
     target: Target | None = None
+    sizes_checked: set[SequenceSize] = field(default_factory=set)
     drafters: dict[DrafterKey, Drafter | Oracle | TargetReader] = field(default_factory=dict)
     bound: dict[DrafterKey, Drafter] = field(default_factory=dict)
     tasks: dict[TaskSpec, Task] = field(default_factory=dict)
@@ -59,18 +60,26 @@ class Loaded:
         """The target of `spec`, to decode sequences of that size with.
 
         Raises ValueError when the loaded weights are not those of a digest that it names and, before any is read, when
-        they and what such a sequence takes do not fit the memory there is.
+        they and what such a sequence takes do not fit the memory there is. A target that is loaded already is asked
+        again for sequences of another size.
         """
         key = spec.family, spec.digest, spec.settings_digest, spec.dtype, spec.path, spec.revision, spec.cache
-        if self.target is not None and key == self.target_key:
-            return self.target
-        self.target, self.target_key = None, ()  # before the next one is loaded: two may not fit
-        self.bound.clear()
+        there = self.target is not None and key == self.target_key
+        if not there:
+            self.target, self.target_key, self.sizes_checked = None, (), set()  # before the next: two may not fit
+            self.bound.clear()
         entry = named(FAMILIES, spec.family, f"target {spec.name}: family")
-        if size is not None and entry.read:  # a loader of its own may know no config
+        if size is not None and size not in self.sizes_checked and entry.read:  # another loader may know no config
             shape = config_of(resolve_folder(spec.path or spec.name, spec.revision or None)).shape
-            check_room(spec.name, shape, spec.dtype, replace(size, cache=entry.cache(spec.cache)), self.device)
-        target: Target = resolve(entry.loader)(spec, device=self.device)
+            size_with_cache = replace(size, cache=entry.cache(spec.cache))
+            check_room(spec.name, shape, spec.dtype, size_with_cache, self.device, loaded=there)
+            self.sizes_checked.add(size)
+        if self.target is not None:
+            return self.target
+        try:
+            target: Target = resolve(entry.loader)(spec, device=self.device)
+        except ValueError as error:
+            raise ValueError(f"target {spec.name}: {error}") from error
         found = target.traits.weight_digest
         if spec.digest and found != spec.digest:
             raise ValueError(f"target {spec.name}: weights have digest {found}, the cell says {spec.digest}")

@@ -4,7 +4,9 @@ Running out of memory half-way through loading ends a worker without a word (the
 neighbours along. A refusal here says what is needed, for what, and what there is. RAM is read without torch.
 """
 
+import resource
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sweeps.spec import DecodeSpec, DrafterSpec
@@ -17,13 +19,13 @@ V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 def memory_limit(*, cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
-    """RAM in bytes, or the least limit that a container sets on it; 0 where the system does not say."""
+    """RAM in bytes, or the least limit that a container or `ulimit -v` sets on it; 0 where the system does not say."""
     own = _meminfo(proc).get("MemTotal", 0)
     return min([own, *(limit for limit, _ in _limits(cgroups, proc))]) if own else 0
 
 
 def memory_available(*, cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
-    """RAM in bytes that can be had now without swapping, within a container's limit; 0 where the system does not say.
+    """RAM in bytes that can be had now without swapping, within these limits; 0 where the system does not say.
 
     Cached file pages count as free: the kernel drops them for a program that asks.
     """
@@ -52,11 +54,17 @@ def shortage(name: str, need: MemoryNeed, available: int, where: str) -> str:
     return f"target {name}: needs {need}: {lacks}"
 
 
-def check_room(name: str, shape: BodyShape, dtype: str, size: SequenceSize, device: str) -> None:
-    """Raise ValueError, naming target, need by its parts and what there is, when a target does not fit a device now."""
+def check_room(
+    name: str, shape: BodyShape, dtype: str, size: SequenceSize, device: str, *, loaded: bool = False
+) -> None:
+    """Raise ValueError, naming target, need by its parts and what there is, when a target does not fit a device now.
+
+    The weights of one that is `loaded` take no more.
+    """
     gpu = not device.startswith("cpu")
     available, where = (_free_on(device), f"free on {device}") if gpu else (memory_available(), "available RAM")
-    line = shortage(name, memory_need(shape, dtype, size, gpu=gpu), available, where)
+    need = memory_need(shape, dtype, size, gpu=gpu)
+    line = shortage(name, replace(need, weights=0) if loaded else need, available, where)
     if line:
         raise ValueError(line)
 
@@ -82,7 +90,12 @@ def _meminfo(proc: Path) -> dict[str, int]:
 
 
 def _limits(cgroups: Path, proc: Path) -> Iterator[tuple[int, int]]:
-    """Limit and use (less cached files) of every control group that this process is in, its own and those above."""
+    """Limit and use of this process's address space (`ulimit -v`), and (less cached files) of every control group that
+    it is in, its own and those above.
+    """
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        yield most, _address_space(proc)
     for folder, names in _groups(cgroups, proc):
         limit, used, cached = names
         try:
@@ -91,6 +104,14 @@ def _limits(cgroups: Path, proc: Path) -> Iterator[tuple[int, int]]:
         except (OSError, ValueError):  # no such file, or "max"
             continue
         yield most, max(0, current - int(stat.get(cached, 0)))
+
+
+def _address_space(proc: Path) -> int:
+    """Bytes of addresses that this process has taken; 0 where the system does not say."""
+    try:
+        return int((proc / "self" / "statm").read_text().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _groups(cgroups: Path, proc: Path) -> Iterator[tuple[Path, tuple[str, str, str]]]:

@@ -11,7 +11,7 @@ from sweeps.records import TimingRecord
 from sweeps.spec import DecodeSpec
 from workers.decoding.loop import decode
 from workers.decoding.tally import Generation
-from workers.decoding.verification import Verification
+from workers.decoding.verification import PLAIN, Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
 from workers.targets.base import Target
@@ -28,7 +28,7 @@ def time_prompt(
     spec: DecodeSpec,
     seed: int,
     repeats: int,
-    verification: Verification,
+    verification: Verification = PLAIN,
     beside: DecodeSpec | None = None,
 ) -> TimingRecord:
     """Time `repeats` decodes of each side: by `spec` with the drafter, by `beside` (None: by `spec` too) without any.

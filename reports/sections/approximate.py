@@ -15,6 +15,7 @@ from reports.text import DASH, TIMES
 from reports.uncached import sentences
 from sweeps.aggregate import CellResult
 from sweeps.agreement import Agreement
+from sweeps.claims import in_words
 
 MOST_ROWS = 300
 AXES = (Head(name="Setting", number=False, meaning="with the kind of cache"), Head(name="Task", number=False))
@@ -91,7 +92,7 @@ def axes(result: CellResult, labels: Labels) -> tuple[Value, ...]:
 
 def agreement_row(result: CellResult, own: Agreement, drafted: list[CellResult], labels: Labels) -> tuple[Value, ...]:
     """Claim and identity of the drafted cells with the same cache, agreement without one."""
-    claims = dict.fromkeys(other.claim for other in drafted) or {result.claim: None}
+    claims = dict.fromkeys(in_words(other.cell, other.claim) for other in drafted or [result])
     if own.n:
         measured: tuple[Value, ...] = (
             Value(str(own.n)),

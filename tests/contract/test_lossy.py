@@ -135,20 +135,21 @@ def test_latex_names_them_with_the_mark(lossy, frames):
         assert latex.escape(labels.method[result.cell_id]) in text
 
 
-def test_a_lossy_cell_with_contradicting_counts_is_an_alarm_all_the_same(made):
+def test_a_lossy_cell_with_contradicting_counts_is_an_alarm_all_the_same(made, tmp_path):
     """That nothing is promised of outputs does not excuse counts."""
     job = next(job for job in made.jobs if job.cell.drafter.acceptance == "product")
 
     def wrong(row):
         return replace(row, counters=replace(row.counters, accepted=(99, *row.counters.accepted[1:])))
 
-    results = tuple(
-        replace(item, generations=tuple(map(wrong, item.generations))) for item in made.results[job.cell_id]
-    )
-    frames = framed(replace(made, results=made.results | {job.cell_id: results}))
-    broken = [result for result in frames.results if result.alarms]
+    items = made.results[job.cell_id]
+    results = tuple(replace(item, generations=tuple(map(wrong, item.generations))) for item in items)
+    odd = replace(made, results=made.results | {job.cell_id: results})
+    broken = [result for result in framed(odd).results if result.alarms]
     assert [result.cell.drafter.acceptance for result in broken] == ["product"]
     assert marks.is_broken(broken[0])
+    (line,) = broken_promises(RunDir(odd.write(tmp_path / "run")))
+    assert "(spot-sets (lossy) on tiny-sdar, a): counts do not add up" in line
 
 
 def test_stored_results_hold_no_label_of_their_own(made, tmp_path):

@@ -29,7 +29,7 @@ from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, NextBlock, positions
 from workers.decoding.tally import Generation, Stopwatch, Tally, finished
 from workers.decoding.tree import DraftTree, root_alone
-from workers.decoding.verification import Verification
+from workers.decoding.verification import PLAIN, Verification
 from workers.decoding.verify import verify
 from workers.decoding.walk import Walk
 from workers.drafters.base import Drafter
@@ -44,12 +44,12 @@ def decode(
     spec: DecodeSpec,
     seed: int,
     watch: Watcher | None = None,
-    verification: Verification | None = None,
+    verification: Verification = PLAIN,
 ) -> Generation:
     """Decode one prompt. `seed` is the sample's own (see `sample_seed`).
 
-    An empty prompt is a sequence that begins with masks. `watch` is called for every step, in order. Without a
-    `verification` drafts are accepted by the rule `exact` in the active block alone. Raises ValueError for a prompt
+    An empty prompt is a sequence that begins with masks. `watch` is called for every step, in order. By default
+    drafts are accepted by the rule `exact`, in the active block alone. Raises ValueError for a prompt
     that is too long for the target, or holds an id outside its vocabulary or its mask token.
     """
     traits, prompt = target.traits, list(prompt_ids)
@@ -59,7 +59,7 @@ def decode(
     session = target.start(prompt, block_length=spec.block_length, max_new_tokens=spec.max_new_tokens)
     tally = Tally(prompt_tokens=len(prompt), prefilled=session.positions)
     clock.prefilled()
-    run = BlockRounds(target, drafter, session, tally, clock, watch, verification or Verification())
+    run = BlockRounds(target, drafter, session, tally, clock, watch, verification)
     frame = Frame(spec=spec, seed=seed, traits=traits, prompt_tokens=len(prompt))
     sequence, block = prompt, frame.block(session.prefix_length, prompt[session.prefix_length :])
     with torch.inference_mode():

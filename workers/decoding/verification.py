@@ -19,6 +19,9 @@ class Verification:
     cross_block: bool = False
     refresh: bool = False
 
+    def __post_init__(self) -> None:
+        assert not (self.margin and self.cross_block), "a crossing copy has not the draft-free shape"
+
     @classmethod
     def of(cls, spec: DrafterSpec) -> "Verification":
         """The verification that a drafter's spec asks for."""
@@ -41,3 +44,6 @@ class Verification:
             return most_commits(tree, judge_node, accept)
         doubt = self.margin if tree.drafts else 0.0  # a root alone has the draft-free shape already
         return first_accepted(tree, judge_node, accept, doubt=doubt)
+
+
+PLAIN = Verification()

@@ -28,6 +28,9 @@ class Drafter(Protocol):
         Returns a tree whose drafts are distinct (as paths, where states are not merged), are not full (a full state
         needs no forward), fill only open positions, and number at most the budget; parents before children, masses
         non-increasing along a path. Asked only when `root` has at least two open positions.
+
+        Where `stale.beyond` is given one open position is enough, and a step may fill the block: the draft is then the
+        next block's first state, `stale.beyond.after(filled)`, and has no children (None: it cannot be drafted).
         """
 
 

@@ -16,7 +16,7 @@ from sweeps.spec import MAX_BLOCK
 from workers.models.order_shapes import TOP_K, EncoderShape
 from workers.models.plain import parsed, plain
 from workers.models.sealed import read_versioned
-from workers.targets.files import check_weights, stored_tensors
+from workers.targets.stored import check_weights, stored_tensors
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

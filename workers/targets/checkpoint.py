@@ -4,7 +4,6 @@ The body's memory is allocated once; a stored tensor is copied into its part of 
 model and one tensor.
 """
 
-import warnings
 from pathlib import Path
 
 import torch
@@ -14,17 +13,14 @@ from torch import Tensor
 from workers.targets.config import CheckpointConfig
 from workers.targets.files import weight_files
 from workers.targets.layers import Body
-
-HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+from workers.targets.shape import EMBEDDING, HEAD
 
 
 def load_body(
     folder: Path, config: CheckpointConfig, *, dtype: torch.dtype, device: torch.device
 ) -> tuple[Body, Tensor]:
     """The body and its head `[vocab, hidden]` (the embedding itself when tied). Keys and shapes were checked by
-    `facts_of`.
-
-    A tied checkpoint that stores another head than its embedding gets a warning, and the embedding is used.
+    `facts_of`; the stored head of a tied checkpoint is not read.
     """
     with torch.device("meta"):
         body = Body(config.shape)
@@ -36,22 +32,17 @@ def load_body(
         name: torch.empty(size, dtype=wide if name in kept_wide else dtype, device=device)
         for name, size in sizes.items()
     }
-    unused = {}
     for file in weight_files(folder):
         with safe_open(str(file), framework="pt", device=str(device)) as stored:
             for key in stored.keys():  # noqa: SIM118  (not a mapping)
-                if key in places:
-                    place = places.pop(key)
-                    tensor = stored.get_tensor(key)
-                    for into, start, begin, length in place.pieces(sizes):
-                        part = state[into].narrow(place.axis, start, length)
-                        part.copy_(tensor.narrow(place.axis, begin, length))
-                else:
-                    unused[key] = stored.get_tensor(key)
+                if key not in places:  # the head of a tied checkpoint
+                    continue
+                place = places.pop(key)
+                tensor = stored.get_tensor(key)
+                for into, start, begin, length in place.pieces(sizes):
+                    part = state[into].narrow(place.axis, start, length)
+                    part.copy_(tensor.narrow(place.axis, begin, length))
     assert not places, "check_weights lets no checkpoint with missing tensors through"
     head = state.pop(HEAD, state[EMBEDDING])
-    for key, tensor in unused.items():  # a tied checkpoint's own head
-        if not torch.equal(tensor.to(head.dtype), head):
-            warnings.warn(f"{folder}: the head is tied but {key} differs; the embedding is used", stacklevel=2)
     body.load_state_dict({key.removeprefix("model."): value for key, value in state.items()}, strict=True, assign=True)
     return body.eval().requires_grad_(False), head

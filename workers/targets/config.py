@@ -5,17 +5,24 @@ is not read: published values are unreliable, and the experiment sets the block 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sweeps.paths import cut
 from workers.targets.files import read_json
 from workers.targets.shape import BodyShape, Weight
 from workers.targets.tokens import TokenFacts
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
+MOST = 2**20  # of anything that a config counts: several times the widest published body and the largest vocabulary
+MOST_LAYERS = 2**10  # several times the deepest
+MOST_POSITIONS = 2**31  # they cost nothing until they are used
+MOST_EXPERTS = 2**16  # in all layers together: each has tensors of its own, and lists of these must stay short
 Attention = Literal["block-causal", "whole"]
+ROTATION = ("rope_parameters", "rope_scaling")  # objects that state it, in newer configs and in older ones
+ROTATION_SETTINGS = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +63,17 @@ class ConfigFile:
             raise ValueError(f"{self.path}: {field} is missing")
         return self.values[field]
 
-    def whole(self, field: str, *, least: int = 1) -> int:
-        """A whole number from `least`."""
+    def whole(self, field: str, *, least: int = 1, most: int = MOST) -> int:
+        """A whole number from `least` to `most`: what no checkpoint has would only take memory for lists of it."""
         value = self.present(field)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{self.path}: {field} is {value!r}; allowed is a whole number from {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            shown = cut(repr(value))
+            raise ValueError(f"{self.path}: {field} is {shown}; allowed is a whole number from {least} to {most}")
         return value
+
+    def positions(self, field: str) -> int:
+        """The longest sequence that a checkpoint was made for."""
+        return self.whole(field, most=MOST_POSITIONS)
 
     def number(self, field: str) -> float:
         """A positive finite number."""
@@ -100,7 +112,7 @@ class ConfigFile:
         return BodyShape(
             vocab_size=self.whole("vocab_size"),
             hidden=self.whole("hidden_size"),
-            layers=self.whole("num_hidden_layers"),
+            layers=self.whole("num_hidden_layers", most=MOST_LAYERS),
             heads=heads,
             kv_heads=self.divisor("num_key_value_heads", heads),
             head_dim=head_dim,
@@ -126,18 +138,57 @@ class ConfigFile:
             raise ValueError(f"{self.path}: {both}; they must agree")
         return next(iter(named.values()), "")
 
+    def full_attention(self) -> None:
+        """Refuse layers that see only a window of the sequence. The width of one that is not in use is no matter."""
+        self.only("use_sliding_window", False, None)
+        kinds = self.values.get("layer_types")
+        if kinds is not None and (not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)):
+            raise ValueError(f"{self.path}: layer_types is {cut(repr(kinds))}; allowed is 'full_attention' in each")
+
     def rope_theta(self) -> float:
-        """From `rope_theta`, or from `rope_parameters` as newer configs spell it. Scaled embeddings are refused."""
-        for field in ("rope_parameters", "rope_scaling"):
-            if not isinstance(self.values.get(field), Mapping | None):
-                raise ValueError(f"{self.path}: {field} is {self.values[field]!r}; allowed is an object or null")
-        newer = self.values.get("rope_parameters") or self.values.get("rope_scaling") or {}
-        kind = newer.get("rope_type", newer.get("type", "default"))
-        if kind != "default":
-            raise ValueError(f"{self.path}: rope type is {kind!r}; allowed is 'default'")
-        if "rope_theta" in self.values or "rope_theta" not in newer:
-            return self.number("rope_theta")
-        return self._number(newer["rope_theta"], "rope_theta")
+        """The base of the rotation, wherever it is stated. A rotation that is scaled is refused."""
+        for place, setting, value in self._rotation():
+            if setting not in ROTATION_SETTINGS:
+                allowed = ", ".join(ROTATION_SETTINGS)
+                raise ValueError(f"{self.path}: {place} is {cut(repr(value))}; allowed beside it are only {allowed}")
+            if setting in ("rope_type", "type") and value != "default":
+                raise ValueError(f"{self.path}: {place} is {cut(repr(value))}; allowed rope type is 'default'")
+        stated = self._stated("rope_theta")
+        return stated if stated is not None else self.number("rope_theta")
+
+    def rotated_share(self, default: float | None = 1.0) -> float:
+        """The share of a head's dimensions that turns, wherever it is stated; it must be where there is no `default`.
+
+        Raises ValueError for another than `default`, or one that is no share.
+        """
+        field = "partial_rotary_factor"
+        share = self._stated(field)
+        if share is None:
+            return self.number(field) if default is None else default
+        if share > 1 or (default is not None and share != default):
+            allowed = "a number above 0, up to 1" if default is None else f"{default}, as the family has it"
+            raise ValueError(f"{self.path}: {field} is {share!r}; allowed is {allowed}")
+        return share
+
+    def _rotation(self) -> Iterator[tuple[str, str, object]]:
+        """Where, what and which value: the entries of the objects that state the rotation, null ones left out."""
+        for field in ROTATION:
+            held = self.values.get(field)
+            if not isinstance(held, Mapping | None):
+                raise ValueError(f"{self.path}: {field} is {cut(repr(held))}; allowed is an object or null")
+            for setting, value in (held or {}).items():
+                if value is not None:
+                    yield f"{field}.{cut(setting)}", setting, value
+
+    def _stated(self, wanted: str) -> float | None:
+        """A number of the rotation, None where nobody states it. Raises ValueError where two places disagree."""
+        places = {wanted: self.values[wanted]} if self.values.get(wanted) is not None else {}
+        places |= {place: value for place, setting, value in self._rotation() if setting == wanted}
+        numbers = {place: self._number(value, place) for place, value in places.items()}
+        if len(set(numbers.values())) > 1:
+            both = " but ".join(f"{place} is {number!r}" for place, number in numbers.items())
+            raise ValueError(f"{self.path}: {both}; they must agree")
+        return next(iter(numbers.values()), None)
 
     def _number(self, value: object, field: str) -> float:
         try:

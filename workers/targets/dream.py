@@ -18,7 +18,8 @@ def read(folder: Path) -> CheckpointConfig:
     file = ConfigFile.of(folder)
     file.only("hidden_act", "silu")
     file.only("use_mrope", False)
-    file.only("use_sliding_window", False, None)
+    file.full_attention()
+    file.rotated_share()
     hidden = file.whole("hidden_size")
     heads = file.divisor("num_attention_heads", hidden)
     shape = file.body_shape(
@@ -33,7 +34,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=True,
         shape=shape,
         weights=tuple(same_names(shape)),
-        max_positions=file.whole("max_position_embeddings"),
+        max_positions=file.positions("max_position_embeddings"),
         tokens=token_facts(folder, file.values, shape.vocab_size, ends=(TURN_END,)),
         stored_dtype=file.stored_dtype(),
     )

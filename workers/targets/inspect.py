@@ -4,18 +4,22 @@ The same checks as loading makes, as far as headers and JSON reach: a wrong conf
 embedding shows in `spot plan`, before any worker starts.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from workers.catalog import FAMILIES, resolve
 from workers.targets.config import CheckpointConfig
-from workers.targets.files import check_weights, read_json, resolve_folder, stored_tensors, weight_digest
+from workers.targets.files import read_json, resolve_folder, weight_digest
+from workers.targets.shape import EMBEDDING
+from workers.targets.stored import StoredTensor, check_weights, stored_tensors
+from workers.targets.template import chat_template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFacts:
     """What a checkpoint is. `chat` is `template`, or `raw` when it has no chat template and prompts go in as they
-    are. `hidden` is the width of its vectors.
+    are. `hidden` is the width of its vectors. `notes` say what a user should know of it before decoding with it.
     """
 
     architecture: str
@@ -27,6 +31,7 @@ class CheckpointFacts:
     max_positions: int
     parameters: int
     chat: str
+    notes: tuple[str, ...] = ()
 
 
 def inspect_checkpoint(path_or_hub_id: str | Path, *, revision: str | None = None) -> CheckpointFacts:
@@ -38,7 +43,7 @@ def inspect_checkpoint(path_or_hub_id: str | Path, *, revision: str | None = Non
 
 def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
     """Facts and config of a checkpoint folder, by the reader of its family."""
-    architecture, config = architecture_of(folder), checked_config(folder)
+    architecture, (config, stored) = architecture_of(folder), _checked(folder)
     facts = CheckpointFacts(
         architecture=architecture,
         weight_digest=weight_digest(folder),
@@ -49,16 +54,35 @@ def facts_of(folder: Path) -> tuple[CheckpointFacts, CheckpointConfig]:
         max_positions=config.max_positions,
         parameters=config.shape.parameters,
         chat="template" if chat_template(folder) else "raw",
+        notes=tuple(_head_notes(config, stored)),
     )
     return facts, config
 
 
 def checked_config(folder: Path) -> CheckpointConfig:
     """The config of a checkpoint folder whose weight files hold exactly what it asks for, by their headers."""
-    config = config_of(folder)
+    return _checked(folder)[0]
+
+
+def _checked(folder: Path) -> tuple[CheckpointConfig, dict[str, StoredTensor]]:
+    """Config and tensors, which go together."""
+    config, stored = config_of(folder), stored_tensors(folder)
     expected = {weight.name: weight.shape for weight in config.weights}
-    check_weights(stored_tensors(folder), expected, tied_head=config.head if config.shape.tied else "")
-    return config
+    shape = config.shape
+    try:
+        check_weights(stored, expected, optional={config.head: (shape.vocab_size, shape.hidden)} if shape.tied else {})
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    return config, stored
+
+
+def _head_notes(config: CheckpointConfig, stored: Mapping[str, StoredTensor]) -> Iterator[str]:
+    """Whether a tied checkpoint stores another head than its embedding, which is the one that is used."""
+    if not config.shape.tied or config.head not in stored:
+        return
+    embedding = next(weight.name for weight in config.weights if weight.into == EMBEDDING)
+    if not stored[config.head].equals(stored[embedding]):
+        yield f"the head is tied but {config.head} differs; the embedding is used"
 
 
 def config_of(folder: Path) -> CheckpointConfig:
@@ -74,24 +98,3 @@ def architecture_of(folder: Path) -> str:
     if isinstance(names, list) and len(names) == 1 and isinstance(names[0], str) and names[0] in FAMILIES:
         return names[0]
     raise ValueError(f"{path}: architectures is {names!r}; allowed is one of {', '.join(FAMILIES)}")
-
-
-def chat_template(folder: Path) -> str | None:
-    """The chat template's source from `chat_template.jinja` or the tokenizer config; None when there is none or it is
-    empty.
-    """
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        try:
-            source = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file}: not UTF-8 text ({error})") from None
-    else:
-        file = folder / "tokenizer_config.json"
-        given = value = read_json(file, required=False).get("chat_template")
-        if isinstance(value, list) and all(isinstance(item, dict) for item in value):  # several named templates
-            value = next((item.get("template") for item in reversed(value) if item.get("name") == "default"), None)
-        if not isinstance(value, str | None):
-            raise ValueError(f"{file}: chat_template is {given!r}; allowed is text, or a list of named templates")
-        source = value or ""
-    return source if source.strip() else None

@@ -7,7 +7,7 @@ outside it is the output head.
 from collections.abc import Iterator
 from pathlib import Path
 
-from workers.targets.config import CheckpointConfig, ConfigFile
+from workers.targets.config import MOST_LAYERS, CheckpointConfig, ConfigFile
 from workers.targets.shape import BodyShape, Weight
 from workers.targets.tokens import token_facts
 
@@ -52,13 +52,17 @@ def read(folder: Path) -> CheckpointConfig:
     for field in ("include_qkv_bias", "bias_for_layer_norm", "multi_query_attention"):
         file.only(field, False, None)
     file.only("block_group_size", 1)
+    file.full_attention()
+    file.rotated_share()
+    for field in ("clip_qkv", "sliding_window"):
+        file.only(field, None)
     hidden = file.whole("d_model")
     heads = file.divisor("n_heads", hidden)
     rows = "embedding_size" if file.values.get("embedding_size") is not None else "vocab_size"
     shape = BodyShape(
         vocab_size=file.whole(rows),
         hidden=hidden,
-        layers=file.whole("n_layers"),
+        layers=file.whole("n_layers", most=MOST_LAYERS),
         heads=heads,
         kv_heads=heads if file.present("n_kv_heads") is None else file.divisor("n_kv_heads", heads),
         head_dim=file.even(hidden // heads, "d_model / n_heads"),
@@ -75,7 +79,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=False,
         shape=shape,
         weights=tuple(weights(shape)),
-        max_positions=file.whole("max_sequence_length"),
+        max_positions=file.positions("max_sequence_length"),
         tokens=token_facts(folder, file.values, shape.vocab_size, ends=(TURN_END,)),
         stored_dtype=file.stored_dtype(),
         head=OUTER["lm_head.weight"],

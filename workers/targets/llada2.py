@@ -7,7 +7,7 @@ layer's MLP is dense, the others route (`mlp.py`). LLaDA2.1 edits committed toke
 from collections.abc import Iterator
 from pathlib import Path
 
-from workers.targets.config import CheckpointConfig, ConfigFile
+from workers.targets.config import MOST_EXPERTS, MOST_LAYERS, CheckpointConfig, ConfigFile
 from workers.targets.shape import BodyShape, ExpertShape, Weight
 from workers.targets.tokens import token_facts
 
@@ -52,16 +52,15 @@ def read(folder: Path) -> CheckpointConfig:
         file.only(field, False, absent=False)
     file.only("norm_topk_prob", True)
     file.only("norm_head", False)
-    file.only("use_sliding_window", False, None)
+    file.only("moe_router_enable_expert_bias", True, None)
+    file.full_attention()
     heads, head_dim = file.whole("num_attention_heads"), file.whole("head_dim")
-    rotary_dim = file.even(int(head_dim * file.number("partial_rotary_factor")), "head_dim x partial_rotary_factor")
-    if rotary_dim > head_dim:
-        raise ValueError(f"{file.path}: partial_rotary_factor turns {rotary_dim} of {head_dim} dimensions")
+    turned = int(head_dim * file.rotated_share(None))
     shape = file.body_shape(
         heads=heads,
         head_dim=head_dim,
         fused_qkv=True,
-        rotary_dim=rotary_dim,
+        rotary_dim=file.even(turned, "head_dim x partial_rotary_factor"),
         experts=expert_shape(file),
     )
     return CheckpointConfig(
@@ -70,7 +69,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=False,
         shape=shape,
         weights=tuple(weights(shape)),
-        max_positions=file.whole("max_position_embeddings"),
+        max_positions=file.positions("max_position_embeddings"),
         tokens=token_facts(folder, file.values, shape.vocab_size, published_mask=MASK),
         stored_dtype=file.stored_dtype(),
     )
@@ -78,8 +77,9 @@ def read(folder: Path) -> CheckpointConfig:
 
 def expert_shape(file: ConfigFile) -> ExpertShape:
     """The mixture's numbers. Raises ValueError naming the file where they cannot go together."""
+    most = max(1, MOST_EXPERTS // file.whole("num_hidden_layers", most=MOST_LAYERS))
     numbers = {
-        "count": file.whole("num_experts"),
+        "count": file.whole("num_experts", most=most),
         "chosen": file.whole("num_experts_per_tok"),
         "groups": file.whole("n_group"),
         "groups_kept": file.whole("topk_group"),

@@ -1,5 +1,6 @@
 """From a checkpoint to a loaded target, by what its family's reader says of it."""
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -39,6 +40,8 @@ def load_target(
         raise ValueError("dtype is 'float16' on device 'cpu'; allowed there are float64, float32, bfloat16")
     folder = resolve_folder(str(path_or_hub_id), revision)
     facts, config = facts_of(folder)
+    for note in facts.notes:
+        warnings.warn(f"{folder}: {note}", stacklevel=2)
     family = FAMILIES[facts.architecture]
     cache = family.cache(cache)
     body, head_VH = load_body(folder, config, dtype=getattr(torch, dtype), device=where)
@@ -58,7 +61,7 @@ def load_target(
         device=str(where),
         cache=cache,
     )
-    text = ChatText(folder, (facts.mask_id, *facts.stop_ids))
+    text = ChatText(folder, (facts.mask_id, *facts.stop_ids), facts.vocab_size)
     return kind_of(config)(
         body=body, head_VH=head_VH, traits=traits, text=text, absent_ids=config.tokens.absent_ids, chat=facts.chat
     )

@@ -15,7 +15,8 @@ def read(folder: Path) -> CheckpointConfig:
     file = ConfigFile.of(folder)
     file.only("hidden_act", "silu")
     file.only("attention_bias", False, None)
-    file.only("use_sliding_window", False, None)
+    file.full_attention()
+    file.rotated_share()
     heads = file.whole("num_attention_heads")
     shape = file.body_shape(heads=heads, head_dim=file.even(file.whole("head_dim"), "head_dim"))
     return CheckpointConfig(
@@ -24,7 +25,7 @@ def read(folder: Path) -> CheckpointConfig:
         shifted=False,
         shape=shape,
         weights=tuple(same_names(shape)),
-        max_positions=file.whole("max_position_embeddings"),
+        max_positions=file.positions("max_position_embeddings"),
         tokens=token_facts(folder, file.values, shape.vocab_size),
         stored_dtype=file.stored_dtype(),
     )

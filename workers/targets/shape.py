@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
+HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertShape:
@@ -75,7 +77,7 @@ class BodyShape:
 
     def weights(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Name and shape of every weight, the head included when it is not tied."""
-        yield "model.embed_tokens.weight", (self.vocab_size, self.hidden)
+        yield EMBEDDING, (self.vocab_size, self.hidden)
         for i in range(self.layers):
             layer = f"model.layers.{i}"
             yield f"{layer}.input_layernorm.weight", (self.hidden,)
@@ -98,7 +100,7 @@ class BodyShape:
                 yield from self._mlp(f"{layer}.mlp.shared", self.experts.shared * self.experts.mlp)
         yield "model.norm.weight", (self.hidden,)
         if not self.tied:
-            yield "lm_head.weight", (self.vocab_size, self.hidden)
+            yield HEAD, (self.vocab_size, self.hidden)
 
     def _mlp(self, name: str, width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield f"{name}.gate_proj.weight", (width, self.hidden)

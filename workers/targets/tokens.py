@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.targets.files import read_json
+from workers.targets.files import listed, read_json
+
+ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+LISTS = ("additional_special_tokens", "extra_special_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,12 @@ def token_facts(
     if beyond:
         token, i = max(beyond.items(), key=lambda item: item[1])
         raise ValueError(f"{folder}: the tokenizer can emit id {i} ({token!r}); vocab_size is {vocab_size}")
+    new = [token for token in named_tokens(folder) if token not in words]
+    last = max(len(words), max(added.values(), default=-1) + 1) + len(new) - 1
+    if new and last >= vocab_size:
+        path = folder / "tokenizer_config.json"
+        named = f"{path}: {listed([repr(token) for token in new])} are not in the vocabulary"
+        raise ValueError(f"{named}; as new tokens they take ids up to {last}, vocab_size is {vocab_size}")
     stop_ids = _stop_ids(folder, config, words, vocab_size, ends)
     return TokenFacts(
         mask_id=_mask_id(folder, config, words, added, stop_ids, vocab_size, published_mask),
@@ -106,6 +115,17 @@ def special_token(folder: Path, role: str) -> str | None:
                 raise ValueError(f"{folder / name}: {role} is {value!r}; allowed is text, or an object with content")
             return text
     return None
+
+
+def named_tokens(folder: Path) -> list[str]:
+    """The special tokens that the tokenizer config names, which a tokenizer without them is given."""
+    config = read_json(folder / "tokenizer_config.json", required=False)
+    values = [config.get(role) for role in ROLES]
+    for name in LISTS:
+        held = config.get(name) or []
+        values += held.values() if isinstance(held, dict) else held if isinstance(held, list) else []
+    texts = (value.get("content") if isinstance(value, dict) else value for value in values)
+    return list(dict.fromkeys(text for text in texts if isinstance(text, str) and text))
 
 
 def _stop_ids(

@@ -78,7 +78,7 @@ def judged_examples(data: Trajectories, role: Role, max_depth: int, limit: int =
     They are evenly thinned to about `limit` of them (0: all).
     """
     of_role = np.array([source.role == role for source in data.sources])
-    steps, depths = examples_of(data, data.judged_S & of_role[data.source_S], max_depth)
+    steps, depths = examples_of(data.choices_S, data.judged_S & of_role[data.source_S], max_depth)
     stride = max(1, len(depths) // limit) if limit else 1
     return steps[::stride], depths[::stride]
 
@@ -87,17 +87,21 @@ def source_examples(data: Trajectories, source: int, max_depth: int, limit: int)
     """Steps and depths of the judged examples of a source up to `max_depth`: `limit` of them by a fixed seed, or all
     there are.
     """
-    steps, depths = examples_of(data, data.judged_S & (data.source_S == source), max_depth)
+    return some_of(*examples_of(data.choices_S, data.judged_S & (data.source_S == source), max_depth), limit)
+
+
+def some_of(steps: Ints, depths: Ints, limit: int) -> tuple[Ints, Ints]:
+    """`limit` of some examples by a fixed seed, or all there are."""
     if len(steps) <= limit:
         return steps, depths
     kept = np.sort(np.random.default_rng(JUDGED_SEED).choice(len(steps), limit, replace=False))
     return steps[kept], depths[kept]
 
 
-def examples_of(data: Trajectories, chosen_S: NDArray[np.bool_], max_depth: int) -> tuple[Ints, Ints]:
-    """All examples of the chosen steps."""
+def examples_of(choices_S: Ints, chosen_S: NDArray[np.bool_], max_depth: int) -> tuple[Ints, Ints]:
+    """All examples of the chosen steps, each of which has so many depths."""
     steps = np.flatnonzero(chosen_S)
-    counts = np.minimum(data.choices_S[steps], max_depth)
+    counts = np.minimum(choices_S[steps], max_depth)
     depths = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(steps, counts), depths
 

@@ -8,7 +8,6 @@ Shapes: R rows (masked positions of all steps), S steps, E examples (step and de
 L block width, K candidates.
 """
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -23,9 +22,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from workers.decoding.stale import TOP_K
-from workers.models.features import BEYOND, COMMITTED, OPEN, confidence_rank, path_columns, stale_features
+from workers.models.features import stale_features
 from workers.training.order_card import Source
-from workers.training.order_part import Ints, Key, Part, digest_of, read_parts
+from workers.training.order_part import Ints, Key, Part, digest_of, kept_prompts, read_parts
+from workers.training.virtual import VirtualBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,9 @@ class Trajectories:
         for part in parts:
             if part.block_length != length:
                 raise ValueError(f"{part.path}: block length {part.block_length}: the others have {length}")
-        prompts = sorted({part.prompt for part in learnt}, key=lambda prompt: hashlib.sha256(prompt.encode()).digest())
-        kept = set(prompts[: math.ceil(held_out * len(prompts))])
-        if len(kept) == len(prompts):
-            raise ValueError(f"traces: {len(prompts)} prompts: at least 2 are needed, one of them held out")
-        seen = set(prompts) - kept
+        prompts = {part.prompt for part in learnt}
+        kept = kept_prompts(prompts, held_out)
+        seen = prompts - kept
         labels = labels_of(parts)
         keys = sorted({part.key for part in parts}, key=lambda key: (key[0] != "trained on", *key))
         numbers = {prompt: number for number, prompt in enumerate(sorted({part.prompt for part in parts}))}
@@ -139,20 +137,10 @@ class Trajectories:
 
     def batch(self, steps: Ints, depths: Ints) -> Batch:
         """The examples (steps[i], depths[i]): the commits steps[i] .. steps[i] + depths[i] are filled."""
-        order_BL = self.order_SL[torch.from_numpy(steps)].long()
-        depth_B1 = torch.from_numpy(depths)[:, None]
-        masked_BL = (order_BL >= 0) & (order_BL < BEYOND)
-        depth_BL = torch.where(masked_BL & (order_BL > depth_B1), OPEN, order_BL.clamp(min=COMMITTED))
-        count_B = masked_BL.sum(-1)
-        width = int(count_B.max())
-        seen_BA = torch.arange(width) < count_B[:, None]
-        at_BA = torch.argsort((~masked_BL).byte(), dim=-1, stable=True)[:, :width]  # masked positions first, ascending
-        row_BA = (self.first_row_S[torch.from_numpy(steps)][:, None] + torch.arange(width)).clamp(
-            max=len(self.logodds_R) - 1
+        states = VirtualBatch.of(
+            steps, depths, order_SL=self.order_SL, first_row_S=self.first_row_S, logodds_R=self.logodds_R
         )
-        logodds_BL = torch.full(order_BL.shape, -math.inf).masked_scatter_(masked_BL, self.logodds_R[row_BA[seen_BA]])
-        rank_BL = confidence_rank(logodds_BL, masked_BL)
-        rank_BA = rank_BL.gather(-1, at_BA)
+        row_BA, open_BA = states.row_BA, states.open_BA
         logprobs_BAK = self.logprobs_RK[row_BA]
         rows = (
             logprobs_BAK.exp(),
@@ -161,19 +149,14 @@ class Trajectories:
             self.entropy_R[row_BA],
             self.outside_R[row_BA],
         )
-        columns_BLC = path_columns(depth_BL, rank_BL)
-        open_BA = (depth_BL == OPEN).gather(-1, at_BA)
-        label_BL = order_BL == depth_B1 + 1
-        asked_B = torch.from_numpy(steps + depths + 1)  # the step whose state is the virtual one
-        fresh_row_BA = (self.first_row_S[asked_B][:, None] + open_BA.cumsum(-1) - 1).clamp(min=0)
         return Batch(
-            features_BAF=stale_features(*rows, rank_BA, block_length=self.block_length),
-            columns_BAC=columns_BLC.gather(1, at_BA[..., None].expand(-1, -1, columns_BLC.shape[-1])),
+            features_BAF=stale_features(*rows, states.rank_BA, block_length=self.block_length),
+            columns_BAC=states.columns_BAC,
             open_BA=open_BA,
-            seen_BA=seen_BA,
-            label_B=label_BL.gather(-1, at_BA).long().argmax(-1),
-            stale_best_B=rank_BA.masked_fill(~open_BA, self.block_length + 1).argmin(-1),
-            fresh_BA=torch.where(open_BA, self.logodds_R[fresh_row_BA], 0.0),
+            seen_BA=states.seen_BA,
+            label_B=states.asked_BA.long().argmax(-1),
+            stale_best_B=states.rank_BA.masked_fill(~open_BA, self.block_length + 1).argmin(-1),
+            fresh_BA=torch.where(open_BA, self.logodds_R[states.fresh_row_BA], 0.0),
         )
 
 

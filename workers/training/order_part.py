@@ -4,7 +4,8 @@ Shapes: S steps, L block width; `arrays` hold the rows of all steps, one after t
 """
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -66,6 +67,17 @@ class Part:
     def key(self) -> Key:
         """The source it belongs to."""
         return self.role, self.target, self.target_digest, self.task, self.temperature
+
+
+def kept_prompts(prompts: Iterable[str], held_out: float) -> set[str]:
+    """The prompts to keep from training: a share of them, at least one, in the order of a hash, so that adding others
+    moves none. Raises ValueError where none is left to train on.
+    """
+    ranked = sorted(set(prompts), key=lambda prompt: hashlib.sha256(prompt.encode()).digest())
+    kept = set(ranked[: math.ceil(held_out * len(ranked))])
+    if len(kept) == len(ranked):
+        raise ValueError(f"traces: {len(ranked)} prompts: at least 2 are needed, one of them held out")
+    return kept
 
 
 def fill_order(trace: Trace) -> NDArray[np.int32]:

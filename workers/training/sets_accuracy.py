@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.models.set_model import SetModel
+from workers.training.order_accuracy import examples_of, some_of
 from workers.training.order_card import Share
 from workers.training.order_part import Ints
 from workers.training.sets_card import Reading, SetAccuracy
@@ -20,8 +21,7 @@ from workers.training.sets_data import SetBatch, SetTrajectories
 from workers.training.sets_step import SetAnswer, answer, losses_of
 
 EVALUATION_BATCH = 256
-JUDGED_EXAMPLES = 16_384
-JUDGED_SEED = 20261
+JUDGED_EXAMPLES = 32_768
 MODEL, STALE = 0, 1
 Group = tuple[str, float | None, float | None]
 COUNTS = ("exact", "asked", "hit", "guessed", "filled", "token")
@@ -71,14 +71,7 @@ class SetTally:
 
 def held_out_examples(data: SetTrajectories, max_depth: int, limit: int) -> tuple[Ints, Ints]:
     """Steps and depths of the examples of held-out prompts up to `max_depth`: `limit` of them by a fixed seed."""
-    steps = np.flatnonzero(~data.learnt_S)
-    counts = np.minimum(data.choices_S[steps], max_depth)
-    depths = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    steps = np.repeat(steps, counts)
-    if len(steps) <= limit:
-        return steps, depths
-    kept = np.sort(np.random.default_rng(JUDGED_SEED).choice(len(steps), limit, replace=False))
-    return steps[kept], depths[kept]
+    return some_of(*examples_of(data.choices_S, ~data.learnt_S, max_depth), limit)
 
 
 def judge_examples(
@@ -140,7 +133,7 @@ def accuracies(tally: SetTally, data: SetTrajectories, max_depth: int) -> tuple[
         for group in both:
             groups.setdefault(group, []).append(number)
     rows = []
-    for group in sorted(groups, key=str):
+    for group in sorted(groups, key=lambda group: (group[0], group[2] or 0.0, group[1] or 0.0)):
         task, temperature, tau = group
         chosen = np.isin(tally.sources, groups[group])
         for depth in range(1, max_depth + 1):

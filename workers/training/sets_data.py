@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from workers.models.features import BEYOND, COMMITTED, OPEN, confidence_rank, path_columns, stale_features
+from workers.models.features import stale_features
 from workers.models.order_shapes import TOP_K
 from workers.models.set_features import ABSENT, candidates_of, with_tau
-from workers.training.order_part import Ints
+from workers.training.order_part import Ints, kept_prompts
 from workers.training.sets_card import SetSource
 from workers.training.sets_part import read_parts
+from workers.training.virtual import VirtualBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +105,8 @@ class SetTrajectories:
                 found, first = getattr(part, name), getattr(parts[0], name)
                 if found != first:
                     raise ValueError(f"{part.path}: {name} is {found}: the others have {first}")
-        prompts = sorted({part.prompt for part in parts}, key=lambda prompt: hashlib.sha256(prompt.encode()).digest())
-        kept = set(prompts[: math.ceil(held_out * len(prompts))])
-        if len(kept) == len(prompts):
-            raise ValueError(f"traces: {len(prompts)} prompts: at least 2 are needed, one of them held out")
+        prompts = sorted({part.prompt for part in parts})
+        kept = kept_prompts(prompts, held_out)
         keys = sorted({part.key for part in parts})
         row_counts = np.concatenate([part.rows_S for part in parts])
 
@@ -162,18 +161,10 @@ class SetTrajectories:
 
     def batch(self, steps: Ints, depths: Ints) -> SetBatch:
         """The examples (steps[i], depths[i]): the steps steps[i] .. steps[i] + depths[i] are filled."""
-        at_B, depth_B1 = torch.from_numpy(steps), torch.from_numpy(depths)[:, None]
-        order_BL = self.order_SL[at_B].long()
-        masked_BL = (order_BL >= 0) & (order_BL < BEYOND)
-        depth_BL = torch.where(masked_BL & (order_BL > depth_B1), OPEN, order_BL.clamp(min=COMMITTED))
-        count_B = masked_BL.sum(-1)
-        width = int(count_B.max())
-        seen_BA = torch.arange(width) < count_B[:, None]
-        at_BA = torch.argsort((~masked_BL).byte(), dim=-1, stable=True)[:, :width]  # masked positions first, ascending
-        last = len(self.logodds_R) - 1
-        row_BA = (self.first_row_S[at_B][:, None] + torch.arange(width)).clamp(max=last)
-        odds_BL = torch.full(order_BL.shape, -math.inf).masked_scatter_(masked_BL, self.logodds_R[row_BA[seen_BA]])
-        rank_BL = confidence_rank(odds_BL, masked_BL)
+        states = VirtualBatch.of(
+            steps, depths, order_SL=self.order_SL, first_row_S=self.first_row_S, logodds_R=self.logodds_R
+        )
+        at_B, row_BA, open_BA = torch.from_numpy(steps), states.row_BA, states.open_BA
         logprobs_BAK = self.logprobs_RK[row_BA]
         features_BAF = stale_features(
             logprobs_BAK.exp(),
@@ -181,25 +172,21 @@ class SetTrajectories:
             self.logodds_R[row_BA],
             self.entropy_R[row_BA],
             self.outside_R[row_BA],
-            rank_BL.gather(-1, at_BA),
+            states.rank_BA,
             block_length=self.block_length,
         )
-        columns_BLC = path_columns(depth_BL, rank_BL)
-        open_BA = (depth_BL == OPEN).gather(-1, at_BA)
         ids_BAC, logprobs_BAC = candidates_of(self.ids_RK[row_BA], logprobs_BAK)
-        asked_B = torch.from_numpy(steps + depths + 1)  # the step whose state is the virtual one
-        fresh_row_BA = (self.first_row_S[asked_B][:, None] + open_BA.cumsum(-1) - 1).clamp(min=0, max=last)
         return SetBatch(
             features_BAF=with_tau(features_BAF, self.limit_S[at_B]),
             hidden_BAH=self.hidden_RH[row_BA],
             ids_BAC=ids_BAC,
             logprobs_BAC=logprobs_BAC,
-            columns_BAC=columns_BLC.gather(1, at_BA[..., None].expand(-1, -1, columns_BLC.shape[-1])),
+            columns_BAC=states.columns_BAC,
             open_BA=open_BA,
-            seen_BA=seen_BA,
-            tokens_BA=self.tokens_SL[at_B].long().gather(-1, at_BA),
-            member_BA=(order_BL == depth_B1 + 1).gather(-1, at_BA) & open_BA,
-            fresh_BAC=self.fresh(ids_BAC, fresh_row_BA) * open_BA[..., None],
+            seen_BA=states.seen_BA,
+            tokens_BA=self.tokens_SL[at_B].long().gather(-1, states.at_BA),
+            member_BA=states.asked_BA & open_BA,
+            fresh_BAC=self.fresh(ids_BAC, states.fresh_row_BA) * open_BA[..., None],
             drawn_BA=self.drawn_R[row_BA],
             odds_BA=self.logodds_R[row_BA],
             limit_B=self.limit_S[at_B],

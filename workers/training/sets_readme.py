@@ -24,11 +24,12 @@ def readme(card: SetCard) -> str:
         "tokens, from the stale distribution, the target's hidden states and the path to a draft state, at any tau.",
         "Under the acceptance rule `exact` it decides how many forwards decoding takes, never what is decoded.",
         "",
-        f"- {card.parameters:,} parameters for blocks of {card.block_length} and targets of width {card.hidden}:",
-        f"  {card.layers} layers of width {card.width}{smaller(card)}, stored as float16; digest `{card.digest[:16]}`",
+        f"- {card.parameters:,} parameters, for blocks of {card.block_length} and targets of width {card.hidden},",
+        f"  stored as float16: {card.layers} layers of width {card.width}; digest `{card.digest[:16]}`",
+        *smaller_lines(card),
         *origin_lines(card),
         f"- {'fitted to' if card.base else 'trained on'} {card.traces} trajectories of threshold decoding",
-        f"  ({card.steps_recorded:,} steps) of {card.prompts} prompts, {card.held_out_prompts} of them held out;",
+        f"  ({card.steps_recorded:,} steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
         f"  data digest `{card.data_digest[:16]}`",
         f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
         "  of it in `card.json`)",
@@ -62,12 +63,13 @@ def readme(card: SetCard) -> str:
     return "\n".join(lines)
 
 
-def smaller(card: SetCard) -> str:
+def smaller_lines(card: SetCard) -> tuple[str, ...]:
     """That a model is smaller than the published one, where it is."""
     width, layers = PUBLISHED
     if card.width >= width and card.layers >= layers:
-        return ""
-    return f" (smaller than the default of {layers} layers of width {width}, since the target is small)"
+        return ()
+    default = f"{layers} layers of width {width} (5.1 M parameters for a target of width 4096)"
+    return (f"- smaller than the default, {default}",)
 
 
 def origin_lines(card: SetCard) -> tuple[str, ...]:

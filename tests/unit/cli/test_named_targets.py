@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from orchestrator.checkpoints import present
-from orchestrator.machine import Gpu, Machine, gpu_of
+from orchestrator.machine import Gpu, Machine, gpu_of, gpus
 from orchestrator.memory_notes import memory_notes
 from orchestrator.named_targets import artifacts_of, differences, named_target, room_for, target_findings
 from orchestrator.tables import target_of
@@ -146,14 +146,16 @@ def test_doctor_says_where_a_target_fits_and_what_is_missing_elsewhere(monkeypat
 
 def test_doctor_names_artifacts_or_the_command_that_makes_them(spot: Spot, tmp_path: Path) -> None:
     zoo = target_of("tiny-sdar", catalog.TARGETS["tiny-sdar"])
-    assert artifacts_of(zoo) == ("order model for blocks of 32, draft graph for blocks of 32", "")
+    nouns = ("order model", "set model", "draft graph")
+    assert artifacts_of(zoo) == (", ".join(f"{noun} for blocks of 32" for noun in nouns), "")
     spec = target_of("dream-7b", catalog.TARGETS["dream-7b"])
-    order, graph = artifacts_of(spec)[0].split(", ")
+    order, sets, graph = artifacts_of(spec)[0].split(", ")
     assert order == "no order model (spot train order --target dream-7b)"
+    assert sets == "no set model (spot train sets --target dream-7b)"
     assert graph == "no draft graph (spot train spiffy --target dream-7b)"
     made = tmp_path / "runs" / "order-dream-7b" / "model"  # where that command puts it
     shutil.copytree(catalog.TARGETS["tiny-sdar"].artifacts["order_model"], made)
-    assert artifacts_of(spec)[0].startswith("order model for blocks of 32 in runs/order-dream-7b/model, no draft graph")
+    assert artifacts_of(spec)[0].startswith("order model for blocks of 32 in runs/order-dream-7b/model, no set model")
     (made / "config.json").write_text("{}")
     assert "its order model" in artifacts_of(spec)[1]
 
@@ -161,6 +163,15 @@ def test_doctor_names_artifacts_or_the_command_that_makes_them(spot: Spot, tmp_p
 def test_lines_of_nvidia_smi() -> None:
     assert gpu_of("NVIDIA H200, 143771, 143000") == Gpu(name="NVIDIA H200", memory=143771 * 2**20, free=143000 * 2**20)
     assert gpu_of("Odd, name, [N/A], [N/A]") == Gpu(name="Odd, name", memory=0, free=0)
+
+
+def test_a_tool_that_does_not_answer_in_utf8_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for answer, found in ((r"GPU, 10, 5\n", 1), (r"\377\376, 10, 5\n", 0)):
+        tool.write_text(f"#!/bin/sh\nprintf '{answer}'\n")
+        tool.chmod(0o755)
+        assert len(gpus()) == found
 
 
 def cell(name: str, budget: int) -> Cell:

@@ -90,7 +90,9 @@ def test_what_cannot_be_is_one_line_that_says_why(
     spot: Spot, models: Path, command: list[object], tmp_path: Path
 ) -> None:
     del command[command.index("--tau") : command.index("--tau") + 2]
-    assert "drafts for the commit rule threshold only (--tau 0.9 decodes by" in refused(spot, *command)
+    assert "drafts for the commit rule threshold only; ways out: --tau 0.9 (the rule threshold)" in refused(
+        spot, *command
+    )
     command += ["--tau", TAU]
     assert "refresh is True: allowed is false without cross_block" in refused(spot, *command, "--refresh")
     assert "cross_block is True: allowed is false with a verify_margin" in refused(

@@ -121,7 +121,11 @@ def test_steps_of_another_rule_than_exact_are_shown_as_lossy(spot: Spot) -> None
 
 
 BAD = [
-    (["--drafter", "freedave", "--acceptance", "product"], "accepts steps of threshold decoding", "(--tau 0.9 "),
+    (
+        ["--drafter", "freedave", "--acceptance", "product"],
+        "accepts steps of threshold decoding",
+        "--tau 0.9 (the rule threshold)",
+    ),
     (
         ["--drafter", "freedave", "--tau", 0.9, "--acceptance", "produkt"],
         "'produkt' is not one of 'exact', 'subset'",

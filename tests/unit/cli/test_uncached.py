@@ -164,6 +164,19 @@ def test_decode_says_cache_and_claim(spot: Spot, whole: Path, models: Path) -> N
     assert "cache exact; claim: lossless\n" in spot("decode", "--target", models / "target", *short).out
     row = json.loads(spot("decode", "--target", whole, "--json", *short).out)
     assert (row["cache"], row["exact_cache"], row["claim"]) == ("dual", False, "exact given the cache")
+    assert row["claim_in_words"] == row["claim"]
+
+
+def test_decode_says_what_a_claim_of_the_distribution_is_given(spot: Spot, whole: Path) -> None:
+    short = ("--drafter", "ssd", "--block-length", 8, "--max-new-tokens", 4, "--ignore-eos", "the word")
+    drawn = ("--temperature", 1, "--noise", "independent")
+    words = "distribution-exact (given the dual cache)"
+    shown = spot("decode", "--target", whole, *drawn, *short)
+    assert f"cache dual, approximate (--cache none decodes without); claim: {words}\n" in shown.out
+    row = json.loads(spot("decode", "--target", whole, "--json", *drawn, *short).out)
+    assert (row["cache"], row["claim"], row["claim_in_words"]) == ("dual", "distribution-exact", words)
+    own = json.loads(spot("decode", "--target", whole, "--cache", "none", "--json", *drawn, *short).out)
+    assert own["claim"] == own["claim_in_words"] == "distribution-exact"
 
 
 def test_a_built_in_target_may_stand_twice_with_two_caches(

@@ -113,13 +113,15 @@ def test_exact_is_threshold_decoding_whatever_the_drafter(
 ) -> None:
     target, prompt = asked
     crossing = bool(switches & 1)
-    verification = Verification(max_commit=bool(switches & 4), cross_block=crossing, refresh=bool(switches & 2))
+    verification = Verification(
+        max_commit=bool(switches & 4), cross_block=crossing, refresh=crossing and bool(switches & 2)
+    )
     naive = reference(target, prompt, spec=spec, seed=seed)
     if kind == "sets":
         made = run_of(target, prompt, spec, seed, verification, drafts=drafts).made
     else:
         drafter: Drafter = RandomStepsDrafter(drafts) if kind == "steps" else WrongDrafter(target.never)
-        made = decode(target, drafter, prompt, spec=spec, seed=seed, verification=replace(verification, refresh=False))
+        made = decode(target, drafter, prompt, spec=spec, seed=seed, verification=verification)
     assert (made.output_ids, made.order, made.steps) == (naive.output_ids, naive.order, naive.steps)
     assert made.counters.nfe <= naive.forwards
     if kind == "wrong":
@@ -356,8 +358,9 @@ def test_a_real_architecture_with_its_cache_keeps_the_rules(
     )
     prompt = [10 + 7 * i for i in range(11)]
     parts, accepted, sizes = 0, 0, Counter[int]()
-    for max_commit, drafts in product((False, True), range(2)):
-        run = run_of(sdar, prompt, spec, 3, Verification(acceptance=acceptance, max_commit=max_commit), drafts=drafts)
+    for max_commit, crossing in product((False, True), repeat=2):
+        way = Verification(acceptance=acceptance, max_commit=max_commit, cross_block=crossing, refresh=crossing)
+        run = run_of(sdar, prompt, spec, 3, way, drafts=crossing)
         sizes.update(run.made.steps)
         accepted += sum(run.made.counters.accepted)
         for taken in run.steps:

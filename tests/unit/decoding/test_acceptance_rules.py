@@ -15,7 +15,7 @@ from workers.decoding.verification import Verification
 Pairs = tuple[tuple[int, int], ...]
 A, B, C = (0, 0), (1, 0), (2, 0)
 OTHER_A, OTHER_C = (0, 1), (2, 1)
-PROBABILITIES = ((0.9, 0.1), (0.7, 0.3), (1.0, 0.0))
+PROBABILITIES = ((0.9, 0.1), (0.71, 0.29), (1.0, 0.0))
 OWN: Pairs = (A, C)
 
 
@@ -44,9 +44,9 @@ def accepted(rule: Acceptance, drafted: Pairs, verdict: Verdict, tau: float = 0.
         ((C, A), (C, A), (C, A), (C, A), (C, A)),  # whatever the order it is written in
         ((A,), (), (A,), (A,), (A,)),  # a part, .9
         ((C,), (), (C,), (C,), (C,)),
-        ((A, B), (), (), (A,), ()),  # sqrt(.9 * .7) is .7937: less than tau, as the arithmetic mean .8 is not
-        ((B, C), (), (), (C,), (B, C)),  # sqrt(.7) is .8367, although .7 is less than tau
-        ((A, B, C), (), (), (A, C), (A, B, C)),  # the cube root of .63 is .8573
+        ((A, B), (), (), (A,), ()),  # sqrt(.9 * .71) is .7994: less than tau, as the arithmetic mean .805 is not
+        ((B, C), (), (), (C,), (B, C)),  # sqrt(.71) is .8426, although .71 is less than tau
+        ((A, B, C), (), (), (A, C), (A, B, C)),  # the cube root of .639 is .8613
         ((B,), (), (), (), ()),
         ((OTHER_A, C), (), (), (C,), ()),  # sqrt(.1)
         ((A, OTHER_C), (), (), (A,), ()),  # a token that cannot be: 0
@@ -81,7 +81,7 @@ def test_a_mean_at_tau_exactly_is_enough_where_the_target_itself_wants_more() ->
     [
         (0.0, (A,), True, True),  # .9; nothing is tempered at T = 0
         (2.0, (A,), True, False),  # 3/4 tempered: the square roots are as 3 to 1
-        (0.5, (B,), False, True),  # .7 against 49/58 = .845
+        (0.5, (B,), False, True),  # .71 against .5041/.5882 = .857
         (2.0, (OTHER_A,), False, False),
         (2.0, (C,), True, True),  # certain at every temperature
         (2.0, (A, C), True, True),  # sqrt(3/4) is .866

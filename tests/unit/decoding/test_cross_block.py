@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -26,8 +27,10 @@ from tests.unit.decoding.test_law import ALPHA, p_value
 from workers.decoding.loop import decode
 from workers.decoding.reference import reference
 from workers.decoding.seen import Seen
+from workers.decoding.stale import Stale
 from workers.decoding.state import BlockState, Commit
 from workers.decoding.tally import Generation
+from workers.decoding.tree import DraftTree, root_alone
 from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
@@ -69,9 +72,7 @@ def specs(draw: st.DrawFn, noise: Noise = "coupled", most: int = 14) -> DecodeSp
 def prompted(draw: st.DrawFn) -> tuple[ToyTarget, list[int]]:
     """A toy target, and a prompt that may hold its stop ids and end inside a block."""
     vocab = draw(st.sampled_from([3, 4, 11, 40]))
-    make: Callable[..., ToyTarget] = draw(
-        st.sampled_from([ToyTarget, ToyTarget, ToyTarget, coarse_target, flat_target])
-    )
+    make: Callable[..., ToyTarget] = draw(st.sampled_from([ToyTarget, ToyTarget, ToyTarget, flat_target]))
     target = make(
         seed=draw(st.integers(0, 10**6)),
         vocab_size=vocab,
@@ -124,7 +125,7 @@ def told(run: Generation) -> tuple[object, ...]:
     return run.output_ids, run.order, run.steps, run.finish_reason, run.tokens_kept
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(prompted(), wilds, ways, specs(), seeds)
 def test_random_crossings_change_nothing_but_the_forwards(
     asked: tuple[ToyTarget, list[int]], drafter: RandomStepsDrafter, way: Verification, spec: DecodeSpec, seed: int
@@ -136,7 +137,19 @@ def test_random_crossings_change_nothing_but_the_forwards(
     assert run.counters.nfe <= naive.forwards
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), wilds, ways, specs(), seeds)
+def test_among_many_ties_random_crossings_change_nothing(
+    number: int, drafter: RandomStepsDrafter, way: Verification, spec: DecodeSpec, seed: int
+) -> None:
+    """Against draft-free decoding: the naive decoder adds equal terms in another order, and breaks ties by rounding."""
+    target = coarse_target(seed=number, stops=(3,))
+    free = decode(target, NoDrafter(), [1, 3], spec=spec, seed=seed)
+    run, _ = crossing(target, drafter, [1, 3], spec, seed, way)
+    assert told(run) == told(free)
+
+
+@settings(max_examples=120, deadline=None)
 @given(prompted(), st.integers(1, 8), ways, specs(), seeds)
 def test_who_knows_the_future_takes_the_fewest_forwards_that_there_can_be(
     asked: tuple[ToyTarget, list[int]], budget: int, way: Verification, spec: DecodeSpec, seed: int
@@ -183,7 +196,7 @@ def test_with_a_real_cache_crossings_change_nothing_either(
     assert run.counters.nfe <= naive.forwards
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(prompted(), wilds, ways, specs("independent"), seeds)
 def test_with_independent_noise_the_counts_hold_and_a_run_repeats(
     asked: tuple[ToyTarget, list[int]], drafter: RandomStepsDrafter, way: Verification, spec: DecodeSpec, seed: int
@@ -250,6 +263,41 @@ def test_a_block_that_a_crossing_step_fills_wholly_rides_along_with_the_one_befo
         assert run.counters.nfe == steps_floor(steps, 4, cross_block=True)
         filled |= {asked.filled for asked in spy.asked}
     assert filled == {0, 1, 2}
+
+
+class LaterSure(ToyTarget):
+    """All confidences tie in the first block; in later ones it is sure of token 1 everywhere."""
+
+    def row(self, prefix: tuple[int, ...], block: tuple[int, ...]) -> Tensor:
+        row_LV = torch.zeros(len(block), self.vocab_size, dtype=torch.float64)
+        row_LV[:, 1] = 9.0 if prefix else 0.0
+        return row_LV
+
+
+class WrongCrosser:
+    """One draft: the block filled with a token that is never emitted, and the next one behind it."""
+
+    budget = 3
+
+    def propose(self, root: BlockState, known: tuple[int, ...], stale: Stale) -> DraftTree:
+        step = tuple(Commit(place, 9) for place in root.open)
+        state = stale.beyond.after(root.fill(*step)) if stale.beyond else None
+        return root_alone(state).below(root, step) if state else root_alone(root)
+
+
+def test_a_glimpsed_block_that_one_step_fills_is_crossed_in_its_first_round() -> None:
+    """Four steps of the first block, with wrong drafts beside them that glimpse the second. That is filled in one step,
+    which is drafted, and the third by the first step behind it. Without refresh both begin alone.
+    """
+    target, spec = LaterSure(), DecodeSpec(max_new_tokens=12, block_length=4, commit="threshold", tau=0.5)
+    beside, alone = Asked(1, 1, 0), Asked(1, 0, 0)
+    run, spy = crossing(target, WrongCrosser(), [], spec, 0, REFRESHED)
+    assert run.steps == (1, 1, 1, 1, 4, 4)
+    assert spy.asked == [alone, beside, beside, beside, Asked(1, 1, 1)]
+    assert run.counters.accepted == (0, 0, 0, 0, 1)
+    run, spy = crossing(target, WrongCrosser(), [], spec, 0, CROSSING)
+    assert run.steps == (1, 1, 1, 1, 4, 4)
+    assert spy.asked == [alone, beside, beside, beside, Asked(1, 0, 1), Asked(1, 0, 1)]
 
 
 def test_positions_of_three_blocks_by_hand() -> None:

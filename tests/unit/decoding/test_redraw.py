@@ -16,7 +16,7 @@ from torch import Tensor
 from sweeps.spec import DecodeSpec, Noise
 from tests.drafters import ready
 from tests.toys import RandomDrafter, ToyTarget
-from workers.decoding import loop
+from workers.decoding import active
 from workers.decoding.active import ActiveBlock
 from workers.decoding.loop import BlockRounds, decode
 from workers.decoding.noise import BlockNoise
@@ -84,7 +84,7 @@ def with_fresh_noise(self: BlockRounds, tree: DraftTree, walked: Walk, block: Ac
     hidden_1LH = verify(self.session, root_alone(tree.states[node]), "cpu")
     redrawn = copy(block)
     redrawn.__dict__["noise"] = Fresh(block.noise)
-    verdict = self.judge(tree, {node: hidden_1LH[0]}, redrawn, node)
+    verdict = redrawn.forwarded(tree.states[node], self.tally.turn, node, hidden_1LH[0]).judge(self.target)
     return replace(walked, verdicts=(*walked.verdicts[:-1], verdict), steps=(*walked.steps[:-1], verdict.step))
 
 
@@ -119,7 +119,7 @@ def test_both_verdicts_of_a_node_see_the_same_noise(name: str, noise: Noise, mon
         again.append(len(heard))
         return judged_again(self, tree, walked, block)
 
-    monkeypatch.setattr(loop, "judge", listening)
+    monkeypatch.setattr(active, "judge", listening)
     monkeypatch.setattr(BlockRounds, "judged_again", marking)
     out = decode(target, MAKERS[name](target, spec, 3), [], spec=spec, seed=3, verification=Verification(margin=0.5))
     assert len(again) == out.counters.recomputes > 0

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec
@@ -117,6 +117,13 @@ def check_counts(target: ToyTarget, drafter: Drafter, run: Generation) -> None:
         assert len({*run.margins[first:last]}) == 1
 
 
+def assume_no_rounded_tie(run: Generation) -> None:
+    """Leave out what ties but for rounding: rows with the same logits in another order have sums that differ by that,
+    and the naive decoder adds them up exactly. Exact ties stay.
+    """
+    assume(not any(0 < margin < 1e-12 for margin in run.margins))
+
+
 @settings(max_examples=80, deadline=None)
 @given(prompted(), st.sampled_from(["coupled", "independent"]).flatmap(specs), seeds)
 def test_draft_free_equals_the_naive_decoder_with_one_forward_a_step(
@@ -126,6 +133,7 @@ def test_draft_free_equals_the_naive_decoder_with_one_forward_a_step(
     naive = reference(target, prompt, spec=spec, seed=seed)
     target.batches.clear()
     free = decode(target, NoDrafter(), prompt, spec=spec, seed=seed)
+    assume_no_rounded_tie(free)
     assert (free.output_ids, free.order, free.steps) == (naive.output_ids, naive.order, naive.steps)
     assert free.counters.nfe == naive.forwards <= len(free.output_ids)
     check_counts(target, NoDrafter(), free)
@@ -141,6 +149,7 @@ def test_no_drafter_changes_output_order_or_steps_or_needs_more_forwards(
     drafter = choice.of(target, prompt, spec, seed)
     target.batches.clear()
     drafted = decode(target, drafter, prompt, spec=spec, seed=seed)
+    assume_no_rounded_tie(drafted)
     assert (drafted.output_ids, drafted.order, drafted.steps) == (naive.output_ids, naive.order, naive.steps)
     assert drafted.counters.nfe <= naive.forwards
     check_counts(target, drafter, drafted)

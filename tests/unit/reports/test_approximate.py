@@ -1,10 +1,14 @@
 """The section on approximate caches, and what of it stands elsewhere: beside claims, in the summary, among gaps."""
 
+import csv
+import io
+import json
 from dataclasses import replace
 
 import pytest
 
 from reports import latex, marks
+from reports.export import chosen, encoded
 from reports.labels import labels_of
 from reports.render import function
 from reports.sections import SECTIONS, approximate, gaps, headline, identity, summary
@@ -145,6 +149,19 @@ def test_no_section_shows_such_a_claim_without_the_rate(reference):
             measured = ("(dual; 2/3 equal uncached)", "(dual; uncached: not comparable)")
             assert not text.startswith("exact given the cache") or text.endswith(measured)
             assert not text.startswith("distribution-exact") or text.endswith("(given the dual cache)")
+
+
+def test_the_section_and_every_export_row_say_what_a_claim_of_the_distribution_is_given():
+    cells = cached(grid(**{**ONE, "temperatures": (1.0,), "noises": ("independent",)}), "dual", "prefix")
+    frames = framed(sweep(cells, prompts=3, timed=0))
+    claims = [row[3] for row in texts(tables(approximate.info(frames))[0])]
+    assert claims == [f"distribution-exact (given the {kind} cache)" for kind in ("dual", "prefix")]
+    for format in ("csv", "json"):
+        text = encoded(chosen(frames, "cells"), format).decode()
+        exported = json.loads(text) if format == "json" else list(csv.DictReader(io.StringIO(text)))
+        drafted = [row for row in exported if row["claim"] == "distribution-exact"]
+        assert [row["cache"] for row in drafted] == ["dual"] * 2 + ["prefix"] * 2
+        assert all(str(row["exact_cache"]).lower() == "false" for row in drafted)
 
 
 def test_a_caption_promises_nothing_that_independent_noise_does_not():

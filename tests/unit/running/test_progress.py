@@ -87,6 +87,19 @@ def test_every_kind_of_work_is_counted_at_its_own_cost() -> None:
     assert board.seconds_left() is None
 
 
+def test_failed_prompts_are_done_but_are_no_rate() -> None:
+    clock = Clock()
+    board = Board(clock=clock)
+    board.take(event("started", rows=20, decode=20))
+    clock.now += 10
+    board.take(event("item_failed", target="t", work="decode", rows=10, failed=10, seconds=20.0))
+    assert (board.counts(), board.failed) == ("decoded 10/20", 10)
+    assert board.speeds("t") == "decoded 0.00/s"
+    clock.now += 10
+    board.take(event("item_failed", target="t", work="decode", rows=10, failed=4, seconds=20.0))
+    assert board.speeds("t") == "decoded 0.30/s"  # six in twenty seconds
+
+
 def test_uncached_references_are_counted_at_their_own_cost() -> None:
     """Decoding without a cache takes several times longer: neither may stand for the other once both are known."""
     board = Board(clock=Clock())

@@ -1,5 +1,9 @@
 """Whether a target fits: what the system says there is, and a refusal before a single weight is read."""
 
+import resource
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +66,23 @@ def test_a_full_group_leaves_nothing_and_an_unknown_system_says_zero(tmp_path: P
     assert (memory_limit(**nowhere), memory_available(**nowhere)) == (0, 0)
 
 
+def test_a_limit_on_addresses_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = system(tmp_path, {})
+    (where["proc"] / "self" / "statm").write_text("1000 20 10 1 0 30 0\n")
+    limits = {resource.RLIMIT_AS: (3_000_000_000, resource.RLIM_INFINITY)}
+    monkeypatch.setattr("resource.getrlimit", limits.__getitem__)
+    assert memory_limit(**where) == 3_000_000_000
+    assert memory_available(**where) == 3_000_000_000 - 1000 * resource.getpagesize()
+
+
+def test_ulimit_is_seen_by_a_process_that_has_it() -> None:
+    code = "from workers.room import memory_limit, memory_available as free; print(memory_limit(), free())"
+    shell = ["bash", "-c", f"ulimit -v 2000000; exec {sys.executable} -c '{code}'"]
+    limit, free = map(int, subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split())
+    assert limit <= 2_000_000 * 1024
+    assert 0 < free < limit
+
+
 def test_a_shortage_names_target_parts_and_what_is_missing() -> None:
     assert shortage("t", NEED, 10_000_000_000, "available RAM") == (
         "target t: needs 16.5 GB (weights 16.4, cache 0.1, activations 0, logits 0): "
@@ -89,4 +110,13 @@ def test_nothing_is_read_of_a_target_that_does_not_fit(
     loaded = Loaded("cpu")
     target = loaded.get_target(spec, SIZE)
     monkeypatch.setattr("workers.room.memory_available", lambda: 50_000)
-    assert loaded.get_target(spec, SIZE) is target  # it is there already
+    assert loaded.get_target(spec, SIZE) is target  # it is there already, and was asked for this size
+    larger = replace(SIZE, max_new_tokens=SIZE.max_new_tokens * 100)
+    lines = []
+    for size in (larger, replace(SIZE, states=64)):
+        with pytest.raises(ValueError, match=r"needs .*\(weights 0, .* are missing$") as raised:
+            loaded.get_target(spec, size)
+        lines.append(str(raised.value))
+    assert lines[0] != lines[1]
+    monkeypatch.setattr("workers.room.memory_available", lambda: 500_000_000)
+    assert loaded.get_target(spec, larger) is target

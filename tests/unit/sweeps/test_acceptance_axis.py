@@ -137,7 +137,7 @@ def test_rules_may_be_excluded(tmp_path: Path) -> None:
     [
         ("  acceptance: produkt\n", r"grid\.acceptance is 'produkt'.*did you mean product\?"),
         ("  acceptence: product\n", r"unknown key grid\.acceptence.*did you mean.*acceptance"),
-        ("  acceptance: []\n", ""),
+        ("  acceptance: []\n", r"grid\.acceptance is an empty list: give at least one value"),
         ("exclude: {acceptance: prodct}\n", r"prodct.*product"),
         ("exclude: {acceptence: product}\n", r"acceptence.*acceptance"),
         ("drafters: {freedave: {acceptance: exakt}}\n", r"acceptance is 'exakt'.*exact"),

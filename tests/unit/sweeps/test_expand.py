@@ -193,3 +193,16 @@ def test_every_variant_has_its_baseline_before_it_and_no_cell_comes_twice(tmp_pa
     each = ("ssd" in asked["drafter"]) * len(asked["budget"])
     each += ("spot" in asked["drafter"]) * len(asked["budget"]) * len(asked["gamma"])
     assert len(cells) == expected * (1 + each)  # one draft-free cell for each temperature and seed, asked for or not
+
+
+def test_a_second_name_for_the_same_weights_is_noted_by_both_names(tmp_path: Path) -> None:
+    spec = load(tmp_path, BASE + "  drafter: [none, ssd]\n  budget: [4, 8]\n")
+    (small,) = spec.targets
+    twin = replace(small, name="twin")
+    spec = replace(spec, targets=(small, twin), grid=replace(spec.grid, target=(small.name, "twin")))
+    known = facts()
+    expansion = expand(spec, replace(known, max_positions={**known.max_positions, "twin": 512}))
+    assert {cell.cell.target.name for cell in expansion.cells} == {small.name}
+    assert expansion.notes == (
+        f"target twin: the same content and settings as target {small.name} (listed once, under that name)",
+    )

@@ -93,7 +93,7 @@ def test_template_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_default_among_named_templates(tmp_path: Path) -> None:
-    from workers.targets.inspect import chat_template
+    from workers.targets.template import chat_template
 
     named = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": named}))

@@ -162,3 +162,13 @@ def test_rules_of_acceptance_are_told_apart_and_lossy_ones_are_called_so():
     for result in aggregate_all(alone.jobs, alone.rows()):
         row = row_of(result, "s")
         assert not [name for name in row.metrics if name.startswith(("pace", "identical_standard"))]
+
+
+def test_a_claim_of_the_distribution_says_its_cache():
+    exact = grid(tasks=("a",), budgets=(8,), temperatures=(1.0,), gammas=(), noises=("independent",))
+    for cells, words in ((exact, ""), (cached(exact, "dual"), " (given the dual cache)")):
+        made = sweep(cells, prompts=2, timed=0)
+        tags = [row_of(result, "s").tags for result in aggregate_all(made.jobs, made.rows()) if not result.reference]
+        drafted = [tag for tag in tags if tag["claim"] == "distribution-exact"]
+        assert len(drafted) == 2
+        assert {tag["claim_in_words"] for tag in drafted} == {f"distribution-exact{words}"}

@@ -239,7 +239,7 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     text = (tmp_path / "model" / "README.md").read_text()
     assert "### toy at T = 1" in text
     assert "### tau = 0.9" in text
-    assert "smaller than the default of 4 layers of width 256" in text
+    assert "smaller than the default, 4 layers of width 256" in text
     assert (MODEL, STALE) == (0, 1)
 
 

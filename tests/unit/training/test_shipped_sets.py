@@ -49,7 +49,7 @@ def test_a_shipped_set_model_is_the_one_its_card_describes(name: str) -> None:
         assert row.model.exact.low > row.stale.exact.high  # beyond the intervals
         assert row.model.exact.value > 0.6
     text = (SHIPPED[name] / "README.md").read_text(encoding="utf-8")
-    assert "smaller than the default of 4 layers of width 256" in text
+    assert "smaller than the default, 4 layers of width 256" in text
     assert card.digest[:16] in text
 
 
