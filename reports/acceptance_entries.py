@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from reports.frames import Frames
-from reports.labels import RULE, Labels, mark_of
+from reports.labels import RULE, Labels
 from reports.ladder_groups import is_sound
 from reports.text import visible
 from sweeps.aggregate import CellResult
@@ -39,9 +39,10 @@ def panels(results: Iterable[CellResult], labels: Labels) -> list[Panel]:
         if cell.decode.commit == "threshold" and not cell.is_baseline and not cell.drafter.oracle:
             setting = apart_from_rule(result, labels) + (f", seed {cell.seed}" if seeds else "")
             groups[setting, labels.task[result.cell_id]].append(result)
+    order = list(dict.fromkeys(setting for setting, _ in groups))
     return [
         Panel(title=f"{setting}: {task}", setting=setting, results=tuple(own))
-        for (setting, task), own in groups.items()
+        for (setting, task), own in sorted(groups.items(), key=lambda item: order.index(item[0][0]))
         if any(result.cell.drafter.acceptance != "exact" for result in own)
     ]
 
@@ -86,8 +87,8 @@ def beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def rule_of(result: CellResult) -> str:
-    """The rule of acceptance with its mark."""
-    return f"{result.cell.drafter.acceptance}{mark_of(result.cell)}"
+    """The rule of acceptance with its claim."""
+    return f"{result.cell.drafter.acceptance} ({result.claim})"
 
 
 def rest_of(result: CellResult, results: Iterable[CellResult]) -> str:

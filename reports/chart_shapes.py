@@ -79,8 +79,8 @@ def rungs(chart: Chart) -> list[alt.Chart]:
 
 
 def scatter(chart: Chart) -> list[alt.Chart]:
-    """Layers over two measured axes: the front as steps, whiskers both ways, marks (hollow where `open`), and what the
-    points of the front say.
+    """Layers over two measured axes: the front as steps, whiskers both ways (as far as the frame), marks (hollow where
+    `open`), and what the points of the front say.
     """
     ends = [
         end for point in chart.points for end in (point.x_low, point.x, point.x_high, chart.baseline) if end is not None
@@ -88,12 +88,17 @@ def scatter(chart: Chart) -> list[alt.Chart]:
     room = (max(ends) - min(ends)) * ROOM  # for what stands behind the last mark
     scale = alt.Scale(zero=False, nice=True, domain=[min(ends), max(ends) + room])
     x = alt.X("place:Q", title=chart.x, axis=alt.Axis(grid=True, tickCount=6), scale=scale)
-    y = alt.Y("y:Q", title=chart.y, scale=alt.Scale(zero=chart.zero, nice=True), axis=alt.Axis(grid=True))
+    heights = [point.y for point in chart.points]
+    below = max(
+        1.0, (max(heights) - min(heights)) / 2
+    )  # whiskers end at the frame: a few long ones would hide the rest
+    frame = alt.Scale(zero=False, nice=True, domain=[max(0.0, min(heights) - below), max(heights)])
+    y = alt.Y("y:Q", title=chart.y, scale=frame, axis=alt.Axis(grid=True))
     front = alt.Chart().mark_line(
         color=NEUTRAL, strokeWidth=1.5, strokeDash=[5, 3], interpolate="step-before", aria=False
     )
     front = front.encode(x="front:Q", y="y:Q", order="front:Q")
-    faint = {"strokeWidth": 1, "opacity": 0.3, "aria": False}
+    faint = {"strokeWidth": 1, "opacity": 0.3, "aria": False, "clip": True}
     upright = alt.Chart().mark_rule(**faint).encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
     level = alt.Chart().mark_rule(**faint).encode(x="left:Q", x2="right:Q", y=y, color=colour(chart))
     shape = alt.Shape(

@@ -61,7 +61,7 @@ LEAD = (
     "by the same tau and on the same prompts: what a lower tau itself changes is in neither. Hollow marks are lossy. "
     "Front (dashed): no other mark of the panel gains at least as much and agrees at least as much; failed, incomplete "
     "and broken cells are not on it and beat nothing. With few prompts, marks near each other are not told apart: the "
-    f"whiskers are 95 % intervals. {UNCORRECTED} {marks.LEAD}"
+    f"whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
 )
 
 
@@ -111,6 +111,7 @@ def picture(title: str, axis: str, read: Read, found: list[Panel]) -> Chart | No
         of="Rule",
         baseline=1.0,
         digits=1,
+        columns=max(len(own) for _, own in by_setting(found)),
         text="Cell",
     )
 

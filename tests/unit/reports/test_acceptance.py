@@ -38,8 +38,8 @@ def test_every_cell_is_a_mark_of_its_rule_and_a_row_and_lossy_ones_are_hollow(fr
     assert len(charts) == 2
     for chart in charts:
         assert len(chart.points) == 2 * 2 * 4
-        assert chart.series == ("exact", "subset (lossy)", "cut (lossy)", "product (lossy)")
-        assert {point.series for point in chart.points if not point.open} == {"exact"}
+        assert chart.series == ("exact (lossless)", "subset (lossy)", "cut (lossy)", "product (lossy)")
+        assert {point.series for point in chart.points if not point.open} == {"exact (lossless)"}
         assert {point.text for point in chart.points} == {f"tau {t}, D {d}" for t in ("0.7", "0.95") for d in (4, 8)}
     ((heading, rows),) = table.groups
     assert heading == "tiny-sdar, T = 0: tiny-arith"
