@@ -88,17 +88,13 @@ def scatter(chart: Chart) -> list[alt.Chart]:
     room = (max(ends) - min(ends)) * ROOM  # for what stands behind the last mark
     scale = alt.Scale(zero=False, nice=True, domain=[min(ends), max(ends) + room])
     x = alt.X("place:Q", title=chart.x, axis=alt.Axis(grid=True, tickCount=6), scale=scale)
-    heights = [point.y for point in chart.points]
-    below = max(
-        1.0, (max(heights) - min(heights)) / 2
-    )  # whiskers end at the frame: a few long ones would hide the rest
-    frame = alt.Scale(zero=False, nice=True, domain=[max(0.0, min(heights) - below), max(heights)])
+    frame = alt.Scale(zero=False, nice=True, domain=list(frame_of(chart)))
     y = alt.Y("y:Q", title=chart.y, scale=frame, axis=alt.Axis(grid=True))
     front = alt.Chart().mark_line(
         color=NEUTRAL, strokeWidth=1.5, strokeDash=[5, 3], interpolate="step-before", aria=False
     )
     front = front.encode(x="front:Q", y="y:Q", order="front:Q")
-    faint = {"strokeWidth": 1, "opacity": 0.3, "aria": False, "clip": True}
+    faint = {"strokeWidth": 1, "opacity": 0.3, "aria": False}
     upright = alt.Chart().mark_rule(**faint).encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
     level = alt.Chart().mark_rule(**faint).encode(x="left:Q", x2="right:Q", y=y, color=colour(chart))
     shape = alt.Shape(
@@ -119,3 +115,10 @@ def scatter(chart: Chart) -> list[alt.Chart]:
     )
     said = alt.Chart().mark_text(align="left", dx=7, dy=-7, fontSize=10, aria=False).encode(x=x, y=y, text="said:N")
     return [front, *rule(chart, "x"), upright, level, mark, said]
+
+
+def frame_of(chart: Chart) -> tuple[float, float]:
+    """The lowest and the highest value that a scatter shows; whiskers end there, as long ones would hide the rest."""
+    heights = [point.y for point in chart.points]
+    below = max(1.0, (max(heights) - min(heights)) / 2)
+    return max(0.0, min(heights) - below), max(heights)

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from reports.chart_shapes import bands, bars, dots, lines, rungs, scatter
+from reports.chart_shapes import bands, bars, dots, frame_of, lines, rungs, scatter
 from reports.chart_style import looks, used
 from reports.model import Chart, Point
 from reports.text import number
@@ -148,7 +148,9 @@ def extras(chart: Chart, point: Point) -> dict[str, Any]:
     ends = (point.x_low, point.x_high)
     left, right = (point.x, point.x) if None in ends else ends
     shown = chart.shape == "rungs" or point.front
+    cut = {"low": max(point.low, frame_of(chart)[0])} if chart.shape == "scatter" and point.low is not None else {}
     return {
+        **cut,
         "place": point.x,
         "left": left,
         "right": right,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reports.acceptance_entries import front, gain, identical, kept_tokens, rest_of
+from reports.chart_shapes import frame_of
 from reports.charts import picture, svg
 from reports.model import Chart, Lines, Table
 from reports.sections.acceptance import info
@@ -151,7 +152,8 @@ def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
     best = [point for point in chart.points if point.front]
     assert sorted(row["front"] for row in rows if row["front"] is not None) == sorted(point.x for point in best)
     assert sorted(row["said"] for row in rows if row["said"]) == sorted(point.text for point in best)
-    assert all(row["fill"] < 0.5 for row in rows if "lossy" in row["series"])
+    assert {row["series"] for row in rows if row["fill"] > 0.5} == {"exact (lossless)"}
+    assert all(row["low"] >= frame_of(chart)[0] for row in rows)
     drawn = svg(chart)
     assert drawn == svg(chart)
     assert all(point.text in drawn for point in best)
