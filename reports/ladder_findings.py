@@ -141,7 +141,8 @@ def lossy(group: LadderGroup, frames: Frames) -> Iterator[Line]:
             continue
         outputs = pooled_outputs(frames, [(own, exact.cell_id) for exact, own in pairs])
         ratio = pooled_forwards(frames, pairs)
-        text = f"{group.names[key]} (lossy) against the same with the exact rule: {fewer(ratio, 'exact')}"
+        name = f"{group.names[key]} ({rungs[0].result.claim})"
+        text = f"{name} against the same with the exact rule: {fewer(ratio, 'exact')}"
         if not rungs[0].result.cell.draws_anew:
             same = f"identical outputs {outputs.n_identical} of {outputs.n}"
             text += f"; {same}, edit distance {percent(outputs.edit_distance.value)} of the longer output"

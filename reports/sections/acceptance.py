@@ -154,7 +154,8 @@ def findings(setting: str, own: list[Panel], frames: Frames) -> Iterator[tuple[L
         yield "warning", f"{setting}: {text}"
     for rule in RULES[1:]:
         if beside := beside_exact(rule, own, frames):
-            yield "note", f"{setting}: {rule} (lossy) needs {against(beside)}."
+            claim = next(result.claim for result in results if result.cell.drafter.acceptance == rule)
+            yield "note", f"{setting}: {rule} ({claim}) needs {against(beside)}."
 
 
 def against(beside: list[Beside]) -> str:
