@@ -154,7 +154,7 @@ def test_no_section_shows_such_a_claim_without_the_rate(reference):
 def test_the_section_and_every_export_row_say_what_a_claim_of_the_distribution_is_given():
     cells = cached(grid(**{**ONE, "temperatures": (1.0,), "noises": ("independent",)}), "dual", "prefix")
     frames = framed(sweep(cells, prompts=3, timed=0))
-    claims = [row[3] for row in texts(tables(approximate.info(frames))[0])]
+    claims = [row[2] for row in texts(tables(approximate.info(frames))[0])]
     assert claims == [f"distribution-exact (given the {kind} cache)" for kind in ("dual", "prefix")]
     for format in ("csv", "json"):
         text = encoded(chosen(frames, "cells"), format).decode()
