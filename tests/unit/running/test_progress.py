@@ -53,7 +53,8 @@ def test_the_numbers() -> None:
     for each in story(clock):
         board.take(each)
         clock.now += 1 if each.kind not in ("item_done", "item_failed") else 0
-    # 8 were decoded in 2 s by the clock, 2 failed; 10 took 5 s of work: 10 more take 5, and 6 timed ones 2 x (3 + 1) decodes each, 24
+    # 8 were decoded in 2 s by the clock, and 2 failed; 10 prompts took 5 s of work: 10 more take 5, and 6 timed ones
+    # 2 x (3 + 1) decodes each, 24
     assert board.line() == (
         "cells 2/3 | decoded 10/20, timed 0/6 | 4 stored before | failed 2 | tiny-sdar decoded 4.00/s | 29 s left"
         " | 1 worker"
