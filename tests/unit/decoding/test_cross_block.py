@@ -170,7 +170,7 @@ def test_who_knows_the_future_takes_the_fewest_forwards_that_there_can_be(
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["sdar", "llada2"]),
-    st.integers(0, 9),
+    st.integers(1, 9),  # behind nothing the rows of an untouched block tie but for rounding
     st.integers(1, 8),
     wilds,
     st.booleans(),
