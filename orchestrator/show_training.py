@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from orchestrator.collect import CollectProgress
-    from workers.training.order import OrderProgress
+    from workers.training.fitting import FitProgress
     from workers.training.order_accuracy import JudgingProgress
     from workers.training.order_card import OrderCard, Share
-    from workers.training.sets import SetProgress
     from workers.training.target import Progress
 
 LINE_SECONDS = 5.0
@@ -39,7 +38,7 @@ class TrainingScreen:
         at_once = bool(progress.note) or have == progress.total
         self._say(f"{text}: {progress.note}" if progress.note else text, at_once=at_once)
 
-    def model(self, progress: "OrderProgress | SetProgress") -> None:
+    def model(self, progress: "FitProgress") -> None:
         """A step of an order model or a set model."""
         text = f"step {progress.step}/{progress.steps}, loss {progress.loss:.3f}, {progress.seconds:.0f} s"
         text += self._left("model", progress.step, progress.steps)

@@ -13,8 +13,7 @@ from orchestrator.tracking_uri import location
 from sweeps.store import RunDir
 
 if TYPE_CHECKING:
-    from workers.training.order import OrderProgress
-    from workers.training.sets import SetProgress
+    from workers.training.fitting import FitProgress
 
 
 class TrainingMirror:
@@ -26,7 +25,7 @@ class TrainingMirror:
         self._broken = False
         self._written = 0
 
-    def follow(self, progress: "OrderProgress | SetProgress") -> None:
+    def follow(self, progress: "FitProgress") -> None:
         """After a step: when it was judged, its numbers go to the mirror."""
         if progress.evaluation is None or self._broken:
             return

@@ -37,7 +37,8 @@ from workers.training.order_log import LOG_FILE, MODEL, STATE
 from workers.training.order_recipe import OrderRecipe
 
 if TYPE_CHECKING:
-    from workers.training.order import OrderProgress, OrderTrained
+    from workers.training.fitting import FitProgress
+    from workers.training.order import OrderTrained
     from workers.training.order_accuracy import JudgingProgress
 
 FREE = ("--test-target", "--test-task", "--test-prompts")  # what is only judged changes no weight
@@ -171,7 +172,7 @@ def train_order_command(
     pool: Pool,
     recipe: OrderRecipe | None = None,
     on_collect: Callable[[CollectProgress], None] | None = None,
-    on_train: "Callable[[OrderProgress], None] | None" = None,
+    on_train: "Callable[[FitProgress], None] | None" = None,
     on_judge: "Callable[[JudgingProgress], None] | None" = None,
     tracking_uri: str = "",
 ) -> OrderOutcome:

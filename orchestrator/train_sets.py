@@ -38,7 +38,8 @@ from workers.training.order_log import LOG_FILE, MODEL, STATE
 from workers.training.sets_recipe import SetRecipe
 
 if TYPE_CHECKING:
-    from workers.training.sets import SetProgress, SetTrained
+    from workers.training.fitting import FitProgress
+    from workers.training.sets import SetTrained
 
 FREE_UNTRAINED = ("--prompts", "--steps")
 CALIBRATION_STEPS = 600
@@ -177,7 +178,7 @@ def train_sets_command(
     pool: Pool,
     steps: int | None = None,
     on_collect: Callable[[CollectProgress], None] | None = None,
-    on_train: "Callable[[SetProgress], None] | None" = None,
+    on_train: "Callable[[FitProgress], None] | None" = None,
     tracking_uri: str = "",
 ) -> SetsOutcome:
     """Collect what is missing below `out`, then train (or go on training) and write `out/model`.

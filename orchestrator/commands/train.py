@@ -9,7 +9,7 @@ from orchestrator.commands.shared import UserPath, once, recording_options, say_
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
-    from workers.training.order import OrderProgress
+    from workers.training.fitting import FitProgress
 
 
 @click.group()
@@ -82,7 +82,7 @@ def order(
     say_lengths((*request.targets, *request.test_targets), request.block_length)
     screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
 
-    def follow(progress: "OrderProgress") -> None:
+    def follow(progress: "FitProgress") -> None:
         screen.model(progress)
         mirror.follow(progress)
 

@@ -8,7 +8,7 @@ import click
 from orchestrator.commands.shared import UserPath, once, recording_options
 
 if TYPE_CHECKING:
-    from workers.training.sets import SetProgress
+    from workers.training.fitting import FitProgress
 
 
 @click.command()
@@ -64,7 +64,7 @@ def sets(out: Path | None, steps: int | None, tracking_uri: str, **options: Any)
     folder = out if out is not None else Path("runs") / f"sets-{Path(request.target).name}"
     screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
 
-    def follow(progress: "SetProgress") -> None:
+    def follow(progress: "FitProgress") -> None:
         screen.model(progress)
         mirror.follow(progress)
 

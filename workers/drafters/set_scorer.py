@@ -15,8 +15,8 @@ from torch import Tensor
 
 from workers.decoding.stale import Stale
 from workers.drafters.set_scores import SetNode, SetScores
-from workers.drafters.spot import depths_of
-from workers.models.features import KNOWN, OPEN, confidence_rank, path_columns, stale_features
+from workers.drafters.stale_view import StaleView
+from workers.models.features import KNOWN, OPEN
 from workers.models.set_features import candidates_of, with_tau
 from workers.models.set_model import SetModel
 
@@ -28,14 +28,11 @@ class ModelSetScorer:
         assert stale.hidden_LH is not None, "a set model reads hidden states, and this distribution is without any"
         self.model, self.table_VE, self.stale = model, table_VE, stale
         self.device = model.offsets_C.device
-        self.open = torch.tensor(stale.state.open)
-        self.depth_L = depths_of(stale.state)
-        self.rank_L = confidence_rank(stale.logodds_L, self.depth_L == OPEN)
-        rows = (stale.probs_LK, stale.logprobs_LK, stale.logodds_L, stale.entropy_L, stale.outside_L, self.rank_L)
-        features_AF = stale_features(*(row[self.open] for row in rows), block_length=len(self.depth_L))
+        self.view = StaleView(stale)
+        self.open = self.view.open
         ids_AC, logprobs_AC = candidates_of(stale.ids_LK[self.open], stale.logprobs_LK[self.open])
         with torch.inference_mode():
-            features_1AF = with_tau(features_AF[None], torch.tensor([stale.limit])).to(self.device)
+            features_1AF = with_tau(self.view.features_AF[None], torch.tensor([stale.limit])).to(self.device)
             hidden_1AH = stale.hidden_LH[[*stale.state.open]][None].to(self.device)
             self.stale_1AW = model.embed_stale(features_1AF, hidden_1AH)
             self.ids_1AC, self.logprobs_1AC = ids_AC[None].to(self.device), logprobs_AC[None].to(self.device)
@@ -48,7 +45,7 @@ class ModelSetScorer:
         token_BL = torch.tensor([node.state.tokens for node in nodes])
         open_BA = depth_BL[:, self.open] == OPEN
         with torch.inference_mode():
-            columns_BAC = path_columns(depth_BL, self.rank_L.expand_as(depth_BL))[:, self.open].to(self.device)
+            columns_BAC = self.view.columns(depth_BL).to(self.device)
             filled_BAE = self.table_VE[token_BL[:, self.open].to(self.device)]
             content_BAE = torch.where(open_BA[..., None].to(self.device), self.mean_1AE, filled_BAE)
             encoded_BAW = self.model.encode_states(self.stale_1AW, content_BAE, columns_BAC)
@@ -57,9 +54,9 @@ class ModelSetScorer:
             token_BA, sure_BA = self.tokens(logp_BAC.cpu().double())
         token_BL[:, self.open] = torch.where(open_BA, token_BA, token_BL[:, self.open])
         return SetScores(
-            include_BL=self._spread(torch.where(open_BA, include_BA, 0.0)),
+            include_BL=self.view.spread(torch.where(open_BA, include_BA, 0.0)),
             token_BL=token_BL,
-            sure_BL=self._spread(torch.where(open_BA, sure_BA, 0.0)),
+            sure_BL=self.view.spread(torch.where(open_BA, sure_BA, 0.0)),
         )
 
     def tokens(self, logp_BAC: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,14 +79,10 @@ class ModelSetScorer:
 
     def _depths(self, node: SetNode) -> list[int]:
         """Fill depth of every position of a node's state: the number of the step that filled it."""
-        depths: list[int] = self.depth_L.tolist()
+        depths: list[int] = self.view.depth_L.tolist()
         for position in node.known:
             depths[position] = KNOWN
         for depth, step in enumerate(node.path, start=1):
             for position, _ in step:
                 depths[position] = depth
         return depths
-
-    def _spread(self, values_BA: Tensor) -> Tensor:
-        """Values of the positions looked at, zero elsewhere in the block."""
-        return torch.zeros(len(values_BA), len(self.depth_L), dtype=torch.float64).index_copy_(1, self.open, values_BA)

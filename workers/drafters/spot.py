@@ -16,8 +16,9 @@ from workers.decoding.state import BlockState
 from workers.decoding.tree import DraftTree
 from workers.drafters.base import Drafter
 from workers.drafters.cost_aware import cost_aware
+from workers.drafters.stale_view import StaleView
 from workers.models.facts import find_order_model
-from workers.models.features import BEYOND, COMMITTED, KNOWN, OPEN, confidence_rank, path_columns, stale_features
+from workers.models.features import KNOWN, OPEN
 from workers.models.order_model import OrderModel, load_order_model
 
 
@@ -27,38 +28,26 @@ class OrderScorer:
     def __init__(self, model: OrderModel, stale: Stale) -> None:
         self.model = model
         self.device = model.offsets_C.device
-        self.open = torch.tensor(stale.state.open)
-        self.depth_L = depths_of(stale.state)
-        self.rank_L = confidence_rank(stale.logodds_L, self.depth_L == OPEN)
-        rows = (stale.probs_LK, stale.logprobs_LK, stale.logodds_L, stale.entropy_L, stale.outside_L, self.rank_L)
-        features_AF = stale_features(*(row[self.open] for row in rows), block_length=len(self.depth_L))
+        self.view = StaleView(stale)
         with torch.inference_mode():
-            self.stale_1AW = model.embed_stale(features_AF[None].to(self.device))
+            self.stale_1AW = model.embed_stale(self.view.features_AF[None].to(self.device))
 
     def __call__(self, nodes: Sequence[VirtualState]) -> Tensor:
         """Probabilities of the next commit's position, one row a node."""
         depth_BL = torch.tensor([self._depths(node) for node in nodes])
         with torch.inference_mode():
-            columns_BAC = path_columns(depth_BL, self.rank_L.expand_as(depth_BL))[:, self.open].to(self.device)
-            open_BA = (depth_BL[:, self.open] == OPEN).to(self.device)
+            columns_BAC = self.view.columns(depth_BL).to(self.device)
+            open_BA = (depth_BL[:, self.view.open] == OPEN).to(self.device)
             q_BA = self.model.log_order(self.model.encode(self.stale_1AW, columns_BAC), open_BA).exp().cpu()
-            return torch.zeros(depth_BL.shape).index_copy_(1, self.open, q_BA)
+            return self.view.spread(q_BA)
 
     def _depths(self, node: VirtualState) -> list[int]:
         """Fill depth of every position of a node's state."""
-        depths = self.depth_L.tolist()
+        depths = self.view.depth_L.tolist()
         depths[node.known] = KNOWN
         for depth, position in enumerate(node.path, start=1):
             depths[position] = depth
         return depths
-
-
-def depths_of(state: BlockState) -> Tensor:
-    """Fill depths `depth_L` of a forwarded state, before any further commit: OPEN, COMMITTED or BEYOND."""
-    tokens = torch.tensor(state.tokens)
-    depth_L = torch.where(tokens == tokens[state.open[0]], BEYOND, COMMITTED)  # an open position holds the mask id
-    depth_L[[*state.open]] = OPEN
-    return depth_L
 
 
 class SpotDrafter:

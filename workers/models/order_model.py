@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.models.encoder import BlockEncoder
-from workers.models.facts import OrderConfig, inspect_order_model, read_config
+from workers.models.facts import KIND, OrderConfig
 from workers.models.order_shapes import STALE_FEATURES
-from workers.models.weights import read_weights, save_model
+from workers.models.weights import load_model, save_model
 
 
 class OrderModel(BlockEncoder):
@@ -54,11 +54,4 @@ def load_order_model(path: str | Path, *, block_length: int, device: str = "cpu"
 
     Raises ValueError when a file is missing, foreign or altered, or the model was trained for another block length.
     """
-    facts = inspect_order_model(path)
-    if facts.block_length != block_length:
-        raise ValueError(
-            f"order model {path}: block_length is {facts.block_length}: allowed is the decoder's {block_length}"
-        )
-    model = OrderModel(read_config(facts.path))
-    read_weights(model, facts.path)
-    return model.to(device).eval()
+    return load_model(OrderModel, path, KIND, block_length=block_length, device=device)

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from workers.models.encoder import BlockEncoder
-from workers.models.set_facts import SET_FEATURES, SetConfig, inspect_set_model, read_config
+from workers.models.set_facts import KIND, SET_FEATURES, SetConfig
 from workers.models.set_features import ABSENT, evened, shares
-from workers.models.weights import read_weights, save_model
+from workers.models.weights import load_model, save_model
 from workers.targets.base import Target
 
 CHUNK = 16_384  # tokens of a vocabulary that are projected at once
@@ -126,11 +126,4 @@ def load_set_model(path: str | Path, *, block_length: int, device: str = "cpu") 
 
     Raises ValueError when a file is missing, foreign or altered, or the model was trained for another block length.
     """
-    facts = inspect_set_model(path)
-    if facts.block_length != block_length:
-        raise ValueError(
-            f"set model {path}: block_length is {facts.block_length}: allowed is the decoder's {block_length}"
-        )
-    model = SetModel(read_config(facts.path))
-    read_weights(model, facts.path)
-    return model.to(device).eval()
+    return load_model(SetModel, path, KIND, block_length=block_length, device=device)

@@ -1,16 +1,19 @@
 """Weights of a small model to and from its directory (see `stored`): float16 safetensors, float32 in memory."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
 from workers.models.plain import plain
-from workers.models.stored import CONFIG_FILE, WEIGHTS_FILE, digest_of
+from workers.models.stored import CONFIG_FILE, WEIGHTS_FILE, C, Kind, digest_of, inspect_stored
+
+M = TypeVar("M", bound=nn.Module)
 
 
 def save_model(model: nn.Module, config: Any, path: Path) -> str:
@@ -29,3 +32,17 @@ def read_weights(model: nn.Module, path: Path) -> None:
     """Fill a model with the weights in the directory `path`, whose names and shapes were checked."""
     tensors = load_tensors((path / WEIGHTS_FILE).read_bytes())
     model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+
+
+def load_model(make: Callable[[C], M], path: str | Path, kind: Kind[C], *, block_length: int, device: str) -> M:
+    """What `make` makes of the configuration in the directory `path`, with its weights in float32, to be asked only.
+
+    Raises ValueError when a file is missing, foreign or altered, or the model was trained for another block length.
+    """
+    stored = inspect_stored(Path(path), kind)
+    made_for = stored.config.block_length
+    if made_for != block_length:
+        raise ValueError(f"{kind.noun} {path}: block_length is {made_for}: allowed is the decoder's {block_length}")
+    model = make(stored.config)
+    read_weights(model, stored.path)
+    return model.to(device).eval()

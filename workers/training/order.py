@@ -1,20 +1,18 @@
 """Training the order model on draft-free trajectories: cross-entropy over the open positions (decoding.md section 4).
 
-Deterministic for one machine, library build and number of threads: batches and dropout are a function of the
-recipe's seed and the step number alone, so a run that goes on from its state file gives the weights of an
-uninterrupted one, bit for bit. What is only judged (other tasks, other targets) changes nothing of them.
+Deterministic for one machine, library build and number of threads (see `fitting`). What is only judged (other tasks,
+other targets) changes nothing of the weights.
 """
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from workers.models.facts import OrderConfig, inspect_order_model
+from workers.models.facts import NOUN, OrderConfig, inspect_order_model
 from workers.models.order_model import OrderModel, load_order_model, save_order_model
+from workers.training.fitting import FitProgress, Fitting, Said, learnable
 from workers.training.order_accuracy import (
     JUDGED_EXAMPLES,
     JudgingProgress,
@@ -24,26 +22,18 @@ from workers.training.order_accuracy import (
 )
 from workers.training.order_card import ROLES, DepthAccuracy, OrderCard, Role, Share, read_card, write_card
 from workers.training.order_data import Trajectories
-from workers.training.order_log import Evaluation, TrainingStart, opened
+from workers.training.order_log import TrainingStart
 from workers.training.order_part import Ints
 from workers.training.order_readme import write_readme
 from workers.training.order_recipe import OrderRecipe
-from workers.training.order_state import read_state, write_state
-from workers.training.order_step import Trainee, make_optimizer, one_step, rate_at
+from workers.training.order_step import Trainee
 
 VALIDATION_EXAMPLES = 4096
 SAVE_EVERY = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderProgress:
-    """One training step of loss `loss` (nats). `seconds` of training include those before it was gone on with."""
-
-    step: int
-    steps: int
-    loss: float
-    seconds: float
-    evaluation: Evaluation | None = None
+NOTHING = (
+    "no step of a prompt that is not held out had a choice between positions; allowed are longer ones (max_new_tokens) "
+    "or more prompts"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +60,7 @@ def train_order(
     *,
     out_dir: Path,
     test_paths: Sequence[Path] = (),
-    progress: Callable[[OrderProgress], None] | None = None,
+    progress: Callable[[FitProgress], None] | None = None,
     judging: Callable[[JudgingProgress], None] | None = None,
     resume: Path | None = None,
     log: Path | None = None,
@@ -85,52 +75,20 @@ def train_order(
     data = Trajectories.read(paths, held_out=recipe.held_out, test_paths=test_paths)
     torch.manual_seed(recipe.seed)
     trainee = Trainee(OrderModel(OrderConfig(block_length=data.block_length), dropout=recipe.dropout))
-    optimizer = make_optimizer(trainee, recipe)
-    done, seconds = 0, 0.0
-    if resume:
-        done, seconds = read_state(resume, trainee, optimizer, recipe=recipe, data_digest=data.data_digest)
-    started = time.perf_counter() - seconds
-    steps = learnable(data)
+    fitting = Fitting(trainee, data, recipe, resume=resume, save_every=SAVE_EVERY)
+    before, steps = fitting.done, learnable(data, NOUN, NOTHING)
     examples = {role: judged_examples(data, role, recipe.max_depth, VALIDATION_EXAMPLES) for role in ROLES}
-    record = opened(log, start_of(data, recipe, tracking_uri), done=done) if log else None
-    if log and record:
-        record.write(log)
-    for step in range(done + 1, recipe.steps + 1):
-        loss = train_step(trainee, optimizer, data, steps, recipe, step)
-        seconds = time.perf_counter() - started
-        report = OrderProgress(step=step, steps=recipe.steps, loss=loss, seconds=seconds)
-        last = step == recipe.steps
-        if step % recipe.evaluate_every == 0 or last:
-            report = replace(report, evaluation=evaluate(trainee.order, data, examples, recipe, report))
-            if log and record and report.evaluation:
-                record = record.plus(report.evaluation)
-                record.write(log)
-        if resume and (step % SAVE_EVERY == 0 or last):
-            write_state(
-                resume,
-                trainee,
-                optimizer,
-                recipe=recipe,
-                data_digest=data.data_digest,
-                step=step,
-                seconds=seconds,
-            )
-        if progress:
-            progress(report)
-    if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
+    fitting.run(
+        steps,
+        lambda steps, depths, count: trainee.loss(data, steps, depths, count, recipe),
+        lambda: said(trainee.order, data, examples, recipe.max_depth),
+        start=start_of(data, recipe, tracking_uri),
+        log=log,
+        progress=progress,
+    )
+    if before == recipe.steps and (card := card_of(out_dir, data, recipe)):
         return OrderTrained(path=out_dir, card=card)
-    return stored(trainee.order, data, recipe, out_dir, seconds=seconds, judging=judging)
-
-
-def learnable(data: Trajectories) -> Ints:
-    """The steps to draw examples from. Raises ValueError when there is none."""
-    steps = np.flatnonzero(data.learnt_S & (data.choices_S > 0))
-    if not len(steps):
-        raise ValueError(
-            f"order model: nothing to learn from {data.traces} trajectories: no step of a prompt that is not held out "
-            "had a choice between positions; allowed are longer ones (max_new_tokens) or more prompts"
-        )
-    return steps
+    return stored(trainee.order, data, recipe, out_dir, seconds=fitting.seconds, judging=judging)
 
 
 def start_of(data: Trajectories, recipe: OrderRecipe, tracking_uri: str) -> TrainingStart:
@@ -147,39 +105,15 @@ def start_of(data: Trajectories, recipe: OrderRecipe, tracking_uri: str) -> Trai
     )
 
 
-def train_step(
-    trainee: Trainee, optimizer: torch.optim.AdamW, data: Trajectories, steps: Ints, recipe: OrderRecipe, step: int
-) -> float:
-    """Step `step` (from 1): examples and dropout are a function of seed and step number alone; returns its loss."""
-    rng = np.random.default_rng([recipe.seed, step - 1])
-    torch.manual_seed(int(rng.integers(2**62)))  # dropout
-    drawn = data.draw(rng, steps, recipe.batch, recipe.max_depth)
-    return one_step(trainee, optimizer, data, *drawn, recipe, step - 1)
-
-
-def evaluate(
-    model: OrderModel,
-    data: Trajectories,
-    examples: dict[Role, tuple[Ints, Ints]],
-    recipe: OrderRecipe,
-    report: OrderProgress,
-) -> Evaluation:
-    """The model of the moment on a fixed choice of judged examples."""
+def said(model: OrderModel, data: Trajectories, examples: dict[Role, tuple[Ints, Ints]], max_depth: int) -> Said:
+    """Losses and accuracies of the model of the moment on a fixed choice of judged examples."""
     losses: dict[Role, float | None] = {}
     accuracy: dict[Role, tuple[Share, ...]] = {}
     for role, (steps, depths) in examples.items():
         tally = judge_examples(model, data, steps, depths)
         losses[role] = tally.loss
-        accuracy[role] = tuple(tally.at(depth)[0] for depth in range(1, recipe.max_depth + 1))
-    return Evaluation(
-        step=report.step,
-        loss=report.loss,
-        rate=rate_at(recipe, report.step - 1),
-        seconds=report.seconds,
-        time=time.time(),
-        losses=losses,
-        accuracy=accuracy,
-    )
+        accuracy[role] = tuple(tally.at(depth)[0] for depth in range(1, max_depth + 1))
+    return losses, accuracy
 
 
 def card_of(folder: Path, data: Trajectories, recipe: OrderRecipe) -> OrderCard | None:

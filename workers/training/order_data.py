@@ -130,11 +130,6 @@ class Trajectories:
             judged_S=spread((part.prompt not in seen for part in parts), np.bool_),
         )
 
-    def draw(self, rng: np.random.Generator, steps: Ints, count: int, max_depth: int) -> tuple[Ints, Ints]:
-        """`count` random examples among `steps` (each with a choice): steps, and depths drawn evenly."""
-        chosen = rng.choice(steps, count)
-        return chosen, rng.integers(0, np.minimum(self.choices_S[chosen], max_depth))
-
     def batch(self, steps: Ints, depths: Ints) -> Batch:
         """The examples (steps[i], depths[i]): the commits steps[i] .. steps[i] + depths[i] are filled."""
         states = VirtualBatch.of(

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from sweeps.store import atomic_write
-from workers.training.order_step import Schedule
+from workers.training.update import Schedule
 
 AGAIN = "delete it to start again, or choose another --out"
 LONGEST = 200

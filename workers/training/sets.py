@@ -1,25 +1,20 @@
 """Training the set model on trajectories of threshold decoding, or fitting its input layer to another target.
 
-Deterministic for one machine, library build and number of threads: batches and dropout are a function of the recipe's
-seed and the step number alone, so a run that goes on from its state file gives the weights of an uninterrupted one, bit
-for bit. Calibrating trains only what reads the target's vectors; every other weight stays as it is, bit for bit.
+Deterministic for one machine, library build and number of threads (see `fitting`). Calibrating trains only what reads
+the target's vectors; every other weight stays as it is, bit for bit.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from workers.models.set_facts import TARGET_WEIGHTS, SetConfig, inspect_set_model, read_config
+from workers.models.set_facts import NOUN, TARGET_WEIGHTS, SetConfig, inspect_set_model, read_config
 from workers.models.set_model import SetModel, load_set_model, save_set_model
-from workers.training.order_log import Evaluation, SetTrainingStart, opened
-from workers.training.order_part import Ints
-from workers.training.order_state import read_state, write_state
-from workers.training.order_step import make_optimizer, rate_at
+from workers.training.fitting import FitProgress, Fitting, Said, learnable
+from workers.training.order_log import SetTrainingStart
 from workers.training.sets_accuracy import (
     JUDGED_EXAMPLES,
     SetTally,
@@ -31,24 +26,11 @@ from workers.training.sets_card import SetAccuracy, SetCard, SetSource, read_car
 from workers.training.sets_data import SetTrajectories
 from workers.training.sets_readme import write_readme
 from workers.training.sets_recipe import SetRecipe
-from workers.training.sets_step import one_step
+from workers.training.sets_step import mean_loss
 
 VALIDATION_EXAMPLES = 2048
 SAVE_EVERY = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetProgress:
-    """One training step of loss `loss` (nats). `seconds` of training include those before it was gone on with.
-
-    `evaluation` is what held-out prompts said, at the steps at which they were asked.
-    """
-
-    step: int
-    steps: int
-    loss: float
-    seconds: float
-    evaluation: Evaluation | None = None
+NOTHING = "every block was filled in one step; allowed are a higher tau, longer ones (max_new_tokens) or more prompts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +53,7 @@ def train_sets(
     embedded_VH: Tensor,
     out_dir: Path,
     base: Path | None = None,
-    progress: Callable[[SetProgress], None] | None = None,
+    progress: Callable[[FitProgress], None] | None = None,
     resume: Path | None = None,
     log: Path | None = None,
     tracking_uri: str = "",
@@ -84,52 +66,22 @@ def train_sets(
     is damaged, of another recipe or other data.
     """
     data = SetTrajectories.read(paths, held_out=recipe.held_out)
-    steps = learnable(data)
+    steps = learnable(data, NOUN, NOTHING)
     embedded_VH = embedded_VH.cpu().float()
     torch.manual_seed(recipe.seed)
     model = trainee(data, recipe, base)
-    optimizer = make_optimizer(model, recipe)
-    done, seconds = 0, 0.0
-    if resume:
-        done, seconds = read_state(resume, model, optimizer, recipe=recipe, data_digest=data.data_digest)
-    if done == recipe.steps and (card := card_of(out_dir, data, recipe)):
+    fitting = Fitting(model, data, recipe, resume=resume, save_every=SAVE_EVERY)
+    if fitting.done == recipe.steps and (card := card_of(out_dir, data, recipe)):
         return SetTrained(path=out_dir, card=card)
-    record = opened(log, start_of(data, recipe, base, tracking_uri), done=done) if log else None
-    if log and record:
-        record.write(log)
-    started = time.perf_counter() - seconds
-    for step in range(done + 1, recipe.steps + 1):
-        rng = np.random.default_rng([recipe.seed, step - 1])
-        torch.manual_seed(int(rng.integers(2**62)))  # dropout
-        drawn = data.draw(rng, steps, recipe.batch, recipe.max_depth)
-        loss = one_step(model, optimizer, data, embedded_VH, drawn, recipe, step - 1)
-        seconds = time.perf_counter() - started
-        report = SetProgress(step=step, steps=recipe.steps, loss=loss, seconds=seconds)
-        last = step == recipe.steps
-        if step % recipe.evaluate_every == 0 or last:
-            tally = judged(model, data, embedded_VH, recipe, VALIDATION_EXAMPLES)
-            report = replace(report, evaluation=evaluation_of(tally, recipe, report))
-            if log and record and report.evaluation:
-                record = record.plus(report.evaluation)
-                record.write(log)
-        if resume and (step % SAVE_EVERY == 0 or last):
-            write_state(
-                resume, model, optimizer, recipe=recipe, data_digest=data.data_digest, step=step, seconds=seconds
-            )
-        if progress:
-            progress(report)
-    return stored(model, data, embedded_VH, recipe, out_dir, base=base, seconds=seconds)
-
-
-def learnable(data: SetTrajectories) -> Ints:
-    """The steps to draw examples from. Raises ValueError when there is none."""
-    steps = np.flatnonzero(data.learnt_S & (data.choices_S > 0))
-    if not len(steps):
-        raise ValueError(
-            f"set model: nothing to learn from {data.traces} trajectories: every block was filled in one step; allowed "
-            "are a higher tau, longer ones (max_new_tokens) or more prompts"
-        )
-    return steps
+    fitting.run(
+        steps,
+        lambda steps, depths, count: mean_loss(model, data, embedded_VH, steps, depths, count, recipe.other_weight),
+        lambda: said(judged(model, data, embedded_VH, recipe, VALIDATION_EXAMPLES), recipe.max_depth),
+        start=start_of(data, recipe, base, tracking_uri),
+        log=log,
+        progress=progress,
+    )
+    return stored(model, data, embedded_VH, recipe, out_dir, base=base, seconds=fitting.seconds)
 
 
 def trainee(data: SetTrajectories, recipe: SetRecipe, base: Path | None) -> SetModel:
@@ -154,17 +106,10 @@ def judged(model: SetModel, data: SetTrajectories, embedded_VH: Tensor, recipe: 
     return judge_examples(model, data, embedded_VH, *examples, recipe.other_weight)
 
 
-def evaluation_of(tally: SetTally, recipe: SetRecipe, report: SetProgress) -> Evaluation:
+def said(tally: SetTally, max_depth: int) -> Said:
     """What held-out prompts say at one step, for the log: the loss, and steps foreseen whole at each depth."""
-    return Evaluation(
-        step=report.step,
-        loss=report.loss,
-        rate=rate_at(recipe, report.step - 1),
-        seconds=report.seconds,
-        time=time.time(),
-        losses={"trained on": tally.loss},
-        accuracy={"trained on": tuple(tally.total(depth).exact for depth in range(1, recipe.max_depth + 1))},
-    )
+    exact = tuple(tally.total(depth).exact for depth in range(1, max_depth + 1))
+    return {"trained on": tally.loss}, {"trained on": exact}
 
 
 def start_of(data: SetTrajectories, recipe: SetRecipe, base: Path | None, tracking_uri: str) -> SetTrainingStart:

@@ -154,11 +154,6 @@ class SetTrajectories:
         """The target's width."""
         return self.hidden_RH.shape[-1]
 
-    def draw(self, rng: np.random.Generator, steps: Ints, count: int, max_depth: int) -> tuple[Ints, Ints]:
-        """`count` random examples among `steps` (each with a later one): steps, and depths drawn evenly."""
-        chosen = rng.choice(steps, count)
-        return chosen, rng.integers(0, np.minimum(self.choices_S[chosen], max_depth))
-
     def batch(self, steps: Ints, depths: Ints) -> SetBatch:
         """The examples (steps[i], depths[i]): the steps steps[i] .. steps[i] + depths[i] are filled."""
         states = VirtualBatch.of(

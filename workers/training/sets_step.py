@@ -1,22 +1,18 @@
-"""One step of training a set model: what the model answers for a batch, its loss, and the update.
+"""What a set model answers for a batch of examples, and the loss of that.
 
 The loss of an example is a negative log-likelihood in nats: of the set, position by position, and of the tokens, under
 what the target thinks of each candidate at that step (soft targets). Tokens of positions that stay open weigh less.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from workers.models.set_model import SetModel
 from workers.training.order_part import Ints
-from workers.training.order_step import CHUNKS, rate_at
 from workers.training.sets_data import SetBatch, SetTrajectories
-from workers.training.sets_recipe import SetRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,30 +51,16 @@ def losses_of(found: SetAnswer, batch: SetBatch, other_weight: float) -> Tensor:
     return ((set_BA + weight_BA * token_BA) * batch.open_BA).sum(-1)
 
 
-def one_step(
+def mean_loss(
     model: SetModel,
-    optimizer: torch.optim.AdamW,
     data: SetTrajectories,
     embedded_VH: Tensor,
-    examples: tuple[Ints, Ints],
-    recipe: SetRecipe,
-    step: int,
-) -> float:
-    """One update on the examples (steps, depths); returns their mean loss in nats."""
-    steps, depths = examples
-    for group in optimizer.param_groups:
-        group["lr"] = rate_at(recipe, step)
-    model.train()
-    optimizer.zero_grad(set_to_none=True)
-    total = 0.0
-    for at in np.array_split(np.argsort(data.rows_S[steps], kind="stable"), CHUNKS):
-        if len(at) == 0:
-            continue
-        batch = data.batch(steps[at], depths[at])
-        loss = losses_of(answer(model, batch, embedded_VH), batch, recipe.other_weight).sum() / len(steps)
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
-    fitted: Sequence[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    torch.nn.utils.clip_grad_norm_(fitted, recipe.clip)
-    optimizer.step()
-    return total
+    steps: Ints,
+    depths: Ints,
+    count: int,
+    other_weight: float,
+) -> tuple[Tensor, float]:
+    """The share of some examples (steps, depths) in the mean loss over `count`, and the same as a number (nats)."""
+    batch = data.batch(steps, depths)
+    loss = losses_of(answer(model, batch, embedded_VH), batch, other_weight).sum() / count
+    return loss, float(loss.detach())

@@ -8,7 +8,8 @@ from workers.decoding.expand import VirtualState
 from workers.decoding.loop import decode
 from workers.decoding.state import BlockState, Commit
 from workers.drafters.none import NoDrafter
-from workers.drafters.spot import OrderScorer, depths_of, make
+from workers.drafters.spot import OrderScorer, make
+from workers.drafters.stale_view import depths_of
 from workers.models.facts import OrderConfig
 from workers.models.features import BEYOND, COMMITTED, OPEN
 from workers.models.order_model import OrderModel, save_order_model

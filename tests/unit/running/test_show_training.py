@@ -7,7 +7,7 @@ import pytest
 from orchestrator.collect import CollectProgress
 from orchestrator.show_training import TrainingScreen, accuracy_table
 from workers.catalog import ZOO
-from workers.training.order import OrderProgress
+from workers.training.fitting import FitProgress
 from workers.training.order_card import Share, read_card
 from workers.training.order_log import Evaluation
 
@@ -35,7 +35,7 @@ def test_time_left_is_told_by_the_pace_of_this_process(clock, capsys):
 def test_a_training_gone_on_with_is_not_judged_by_the_steps_of_before(clock, capsys):
     screen = TrainingScreen(clock)
     for step in (201, 202, 203):
-        screen.model(OrderProgress(step=step, steps=243, loss=1.0, seconds=9.0))
+        screen.model(FitProgress(step=step, steps=243, loss=1.0, seconds=9.0))
     assert capsys.readouterr().err.splitlines()[-1] == "step 203/243, loss 1.000, 9 s, 13 min left"  # 40 steps of 20 s
 
 
@@ -51,7 +51,7 @@ def test_evaluations_are_told_at_once_and_by_role(capsys):
         accuracy={"trained on": (Share.of(3, 4), Share.of(0, 0)), "out of domain": ()},
     )
     for evaluation in (None, row, None):
-        screen.model(OrderProgress(step=1, steps=9, loss=1.0, seconds=1.0, evaluation=evaluation))
+        screen.model(FitProgress(step=1, steps=9, loss=1.0, seconds=1.0, evaluation=evaluation))
     lines = capsys.readouterr().err.splitlines()
     assert lines[1:] == [
         "step 1/9, loss 1.000, 1 s; held out, on a sample: loss 0.500, right at depths 1 to 4 75.0 - %"

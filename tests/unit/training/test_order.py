@@ -10,11 +10,12 @@ from tests.traces import OrderedTarget, toy_cell, toy_trace, write_traces
 from workers.models.order_model import load_order_model
 from workers.replay.trace import Trace
 from workers.training import order
-from workers.training.order import OrderProgress, train_order
+from workers.training.fitting import FitProgress
+from workers.training.order import train_order
 from workers.training.order_accuracy import judged_examples
 from workers.training.order_data import Trajectories
 from workers.training.order_recipe import OrderRecipe
-from workers.training.order_step import rate_at
+from workers.training.update import rate_at
 
 LENGTH = 8
 HOPS = (2, 5, 0, 7, 3, 6, 1, 4)
@@ -52,7 +53,7 @@ def mixed(tmp_path_factory):
 @pytest.mark.slow
 def test_a_hidden_order_is_learnt_where_stale_confidence_says_nothing(hopping, tmp_path):
     recipe = OrderRecipe(steps=120, batch=64, rise=10, evaluate_every=120, max_depth=6, held_out=0.2)
-    seen: list[OrderProgress] = []
+    seen: list[FitProgress] = []
     trained = train_order(hopping, recipe, out_dir=tmp_path / "model", progress=seen.append)
     total = {row.depth: row for row in trained.accuracy if row.task == ""}
     for depth in range(1, 6):
@@ -143,7 +144,7 @@ def test_going_on_gives_the_weights_of_an_uninterrupted_run(mixed, tmp_path, mon
     monkeypatch.setattr(order, "SAVE_EVERY", 2)
     whole = train_order(mixed, TINY, out_dir=tmp_path / "whole").digest
 
-    def stop(progress: OrderProgress) -> None:
+    def stop(progress: FitProgress) -> None:
         if progress.step == 5:  # step 4 is the last one saved
             raise Interrupted
 

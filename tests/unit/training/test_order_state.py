@@ -9,7 +9,8 @@ from workers.models.facts import OrderConfig
 from workers.models.order_model import OrderModel
 from workers.training.order_recipe import OrderRecipe
 from workers.training.order_state import read_state, write_state
-from workers.training.order_step import Trainee, make_optimizer
+from workers.training.order_step import Trainee
+from workers.training.update import make_optimizer
 
 RECIPE = OrderRecipe(steps=9)
 

@@ -14,7 +14,8 @@ from tests.traces import toy_cell, toy_trace, write_traces
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import embeddings_of, load_set_model
 from workers.training import sets
-from workers.training.sets import SetProgress, train_sets
+from workers.training.fitting import FitProgress
+from workers.training.sets import train_sets
 from workers.training.sets_accuracy import MODEL, STALE, counted
 from workers.training.sets_card import SetCard, read_card
 from workers.training.sets_data import SetTrajectories
@@ -158,11 +159,11 @@ def test_going_on_gives_the_weights_of_an_uninterrupted_run(
     whole = trained(mixed, TINY, tmp_path / "whole").digest
     seen: list[int] = []
 
-    def stop(progress: SetProgress) -> None:
+    def stop(progress: FitProgress) -> None:
         if progress.step == 5:  # step 4 is the last one saved
             raise Interrupted
 
-    def note(progress: SetProgress) -> None:
+    def note(progress: FitProgress) -> None:
         seen.append(progress.step)
 
     state = tmp_path / "state.pt"
