@@ -128,8 +128,7 @@ def times(ratio: Estimate) -> str:
 def pace_step(group: LadderGroup, key: str) -> Estimate | None:
     """Throughput over the rung below, a mean of the tasks; None where it was not timed, or a timing failed a gate."""
     rungs, ratio = group.rungs(key), group.mean(key, lambda rung: rung.throughput, geometric)
-    doubted = any(rung.result.pace and rung.result.pace.doubts for rung in rungs)
-    return None if ratio.value is None or doubted else ratio
+    return None if ratio.value is None or any(rung.doubts for rung in rungs) else ratio
 
 
 def lossy(group: LadderGroup, frames: Frames) -> Iterator[Line]:

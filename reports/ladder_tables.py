@@ -92,7 +92,7 @@ def cost_row(group: LadderGroup, ladder: Ladder, rung: Rung) -> Row:
         *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
         shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
         crossed(stepped(rung.forwards), cross),
-        crossed(dagger(stepped(rung.throughput), doubted), cross),
+        crossed(dagger(stepped(rung.throughput), bool(rung.doubts)), cross),
     )
 
 
@@ -103,7 +103,7 @@ def mean_row(group: LadderGroup, key: str, of: Mean) -> Row:
     rungs = group.rungs(key)
     first, doubted = rungs[0], any(rung.result.pace and rung.result.pace.doubts for rung in rungs)
     is_free, by_standard = first.result.cell.is_baseline, first.result.cell.decode.commit == "standard"
-    pace = group.mean(key, pace_of, of)
+    pace, beside_doubted = group.mean(key, pace_of, of), any(rung.result.throughput.doubts for rung in rungs)
     return (
         named(group, key, rungs),
         Value(first.result.claim),
@@ -111,14 +111,14 @@ def mean_row(group: LadderGroup, key: str, of: Mean) -> Row:
         Value(DASH) if by_standard else dagger(shown(pace), doubted),
         Value(got(first)),
         Value(DASH) if by_standard else Value(str(pace.n)),
-        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), doubted),
+        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), beside_doubted),
         shown(group.mean(key, lambda rung: rung.result.nfe, of), 1),
         *floors(
             group.mean(key, lambda rung: rung.least, of), group.mean(key, lambda rung: rung.blocks, of), not by_standard
         ),
         Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
         stepped(step(group, key, lambda rung: rung.forwards, of)),
-        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), doubted),
+        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), any(rung.doubts for rung in rungs)),
     )
 
 

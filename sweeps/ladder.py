@@ -39,6 +39,7 @@ class Rung:
     throughput: Estimate
     least: Estimate
     blocks: Estimate
+    doubts: tuple[str, ...] = ()
     exact: CellResult | None = None
 
 
@@ -96,8 +97,16 @@ def rungs_of(results: list[CellResult], rows: Mapping[str, CellRows]) -> Iterato
             throughput=throughput_over(before, result, rows),
             least=mean([fewest_rounds(result.cell, row) for row in own.generations.values()]),
             blocks=mean([fewest_forwards(result.cell, row) for row in own.generations.values()]),
+            doubts=doubts_of(before, result),
             exact=exact_of(result, results),
         )
+
+
+def doubts_of(before: CellResult | None, result: CellResult) -> tuple[str, ...]:
+    """The gates that the timings behind a step failed: a drafted cell's own, the threshold rule's beside standard."""
+    pace = result.pace.doubts if result.cell.is_baseline and result.pace else ()
+    below = before.throughput.doubts if before is not None and not before.cell.is_baseline else ()
+    return tuple(dict.fromkeys((*pace, *result.throughput.doubts, *below)))
 
 
 def name_of(before: CellResult | None, result: CellResult) -> str:

@@ -50,12 +50,20 @@ class SpotSets:
         self.path, self.block_length, self.device = path, block_length, device
 
     def reading(self, target: Target) -> Drafter:
-        """The drafter for this target. Raises ValueError when the model is for other blocks or hidden states."""
+        """The drafter for this target.
+
+        Raises ValueError when the model is for other blocks or hidden states, or is by now another one than the spec's.
+        """
         key = read_config(self.path).digest, self.block_length, self.device, target.traits
         bound = BOUND.get(key)
         if bound is None:
             model = load_set_model(self.path, block_length=self.block_length, device=self.device)
             bound = BOUND[key] = bind(model, target)
+        found = bound.model.config.digest
+        if self.spec.digest and found != self.spec.digest:  # the file may have been replaced since it was checked
+            raise ValueError(
+                f"drafter {self.spec.name}: its set model has digest {found}, the cell says {self.spec.digest}"
+            )
         return SetDrafter(self.spec, bound)
 
 

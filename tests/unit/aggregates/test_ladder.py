@@ -124,3 +124,16 @@ def test_rungs_that_never_ran_have_no_numbers_and_stay_in_place() -> None:
     assert floor.forwards.value is floor.throughput.value is floor.least.value is None
     assert ladder.rungs[5].forwards.value is None  # the rung before has no number
     assert ladder.rungs[3].forwards.value is not None
+
+
+def test_a_step_is_doubted_where_either_of_its_timings_is() -> None:
+    _, made = found(set_cells(BASE, drafters=rungs()))
+    results = list(aggregate_all(made.jobs, made.rows()))
+    quiet = [replace(result, throughput=replace(result.throughput, doubts=())) for result in results]
+    for noisy, doubted in ((NAMES[4], NAMES[4:6]), (NAMES[1], NAMES[1:2])):
+        place = NAMES.index(noisy)
+        before = quiet[place]
+        changed = [*quiet]
+        changed[place] = replace(before, throughput=replace(before.throughput, doubts=("varies",)))
+        (ladder,) = ladders(changed, made.rows())
+        assert [rung.name for rung in ladder.rungs if rung.doubts] == doubted

@@ -86,6 +86,16 @@ def test_a_target_of_another_width_is_refused_with_the_way_out() -> None:
         reader(wide).reading(narrow)
 
 
+def test_a_model_that_was_replaced_since_the_cell_was_made_is_refused_at_every_binding() -> None:
+    target = ToyTarget(vocab_size=20)
+    own = reader(target).reading(target)
+    assert isinstance(own, SetDrafter)
+    digest = own.bound.model.config.digest
+    assert reader(target, digest=digest).reading(target)
+    with pytest.raises(ValueError, match=rf"its set model has digest {digest}, the cell says feed"):
+        reader(target, digest="feed").reading(target)
+
+
 def test_a_mass_floor_leaves_drafts_out_and_a_budget_bounds_them() -> None:
     target, spec = ToyTarget(seed=1, vocab_size=40, drift=0.1), DecodeSpec(max_new_tokens=16, block_length=8)
     spec = replace(spec, commit="threshold", tau=0.5)
