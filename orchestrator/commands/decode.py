@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from orchestrator.commands.shared import UserPath, console, default_of, once, say_lengths
+from orchestrator.commands.shared import UserPath, console, default_of, say_lengths, target_option
 from sweeps.spec import Acceptance
 from workers.catalog import OPTIONS
 
@@ -37,13 +37,7 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("text", required=False)
-@click.option(
-    "--target",
-    required=True,
-    multiple=True,
-    callback=once,
-    help="A target name (spot list targets), a directory or a hub id.",
-)
+@target_option
 @click.option(
     "--cache", default="", help="Kind of cache: dual | prefix | none, or exact, as its family can (default: the first)."
 )

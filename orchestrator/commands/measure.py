@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, say_lengths
+from orchestrator.commands.shared import UserPath, say_lengths, target_option
 
 
 @click.group()
@@ -14,13 +14,7 @@ def measure() -> None:
 
 
 @measure.command()
-@click.option(
-    "--target",
-    required=True,
-    multiple=True,
-    callback=once,
-    help="A target name (spot list targets), a directory or a hub id.",
-)
+@target_option
 @click.option("--out", type=UserPath(), required=True, help="The file to write (JSON).")
 @click.option("--checkpoint", default="", help="The order model, where the target has none of its own.")
 @click.option("--dtype", default="", help="What the target computes in (default: its own).")

@@ -49,6 +49,15 @@ def once(context: click.Context, option: click.Parameter, values: tuple[str, ...
     return values[0]
 
 
+target_option = click.option(
+    "--target",
+    required=True,
+    multiple=True,
+    callback=once,
+    help="A target name (spot list targets), a directory or a hub id.",
+)
+
+
 def pool_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of the commands that run items: which pool, where, how many workers."""
     for option in (

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, recording_options, say_lengths
+from orchestrator.commands.shared import UserPath, recording_options, say_lengths, target_option
 
 if TYPE_CHECKING:
     from orchestrator.pools import PoolName
-    from workers.training.fitting import FitProgress
 
 
 @click.group()
@@ -67,10 +66,9 @@ def order(
     """
     from dataclasses import replace
 
-    from orchestrator.commands.shared import console
+    from orchestrator.commands.training import Following
     from orchestrator.pools import make_pool
-    from orchestrator.show_training import TrainingScreen, accuracy_table
-    from orchestrator.track_training import TrainingMirror
+    from orchestrator.show_training import accuracy_table
     from orchestrator.train import OrderRequest, train_order_command
     from sweeps.effort import ResourceSpec
     from workers.training.order_recipe import OrderRecipe
@@ -80,42 +78,23 @@ def order(
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder = out if out is not None else Path("runs") / f"order-{'+'.join(Path(name).name for name in request.targets)}"
     say_lengths((*request.targets, *request.test_targets), request.block_length)
-    screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
-
-    def follow(progress: "FitProgress") -> None:
-        screen.model(progress)
-        mirror.follow(progress)
+    following = Following(folder, tracking_uri)
 
     outcome = train_order_command(
         request,
         out=folder,
         pool=make_pool(pool, ResourceSpec(workers=workers or 0, gpus=gpus), address=address),
         recipe=recipe,
-        on_collect=screen.collect,
-        on_train=follow,
-        on_judge=screen.judging,
+        on_collect=following.screen.collect,
+        on_train=following.step,
+        on_judge=following.screen.judging,
         tracking_uri=tracking_uri,
     )
-    console().print(accuracy_table(outcome.trained.card))
-    for warning in outcome.trained.card.warnings():
-        click.echo(warning)
-    click.echo(
-        f"{folder / 'model'}: trained on {outcome.trained.card.traces} trajectories (accuracies in its README.md)"
-    )
-    for failure in outcome.failures[:5]:
-        click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
-    behind = mirror.finish()
-    return int(bool(outcome.failures)) or behind
+    return following.end(outcome, accuracy_table(outcome.trained.card), "trained")
 
 
 @train.command()
-@click.option(
-    "--target",
-    required=True,
-    multiple=True,
-    callback=once,
-    help="A target name (spot list targets), a directory or a hub id.",
-)
+@target_option
 @click.option("--task", "tasks", multiple=True, required=True, help="A task or kind:PATH; may be given several times.")
 @click.option("--prompts", type=int, default=32, show_default=True, help="Prompts of each task's train split.")
 @click.option("--temperature", "temperatures", type=float, multiple=True, default=(0.0, 1.0), show_default=True)
@@ -134,6 +113,7 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     is missing. OUT/request.json says what OUT is for: other tasks or settings are refused there, while --prompts and
     --budget-max may change (the graph is made anew). Exit code 1 when prompts have no trajectory.
     """
+    from orchestrator.commands.training import say_failures
     from orchestrator.pools import make_pool
     from orchestrator.show_training import TrainingScreen
     from orchestrator.train_spiffy import SpiffyRequest, train_spiffy_command
@@ -154,8 +134,7 @@ def spiffy(out: Path | None, budget_max: int, **options: Any) -> int:
     )
     used = f"calibrated on {outcome.graph.traces} of {outcome.traces} trajectories, judged on the others"
     click.echo(f"{outcome.path}: {len(outcome.graph.nodes)} nodes, {used}")
-    for failure in outcome.failures[:5]:
-        click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
+    say_failures(outcome.failures)
     return int(bool(outcome.failures))
 
 

@@ -1,24 +1,15 @@
 """`spot train sets`: a set model for threshold decoding, or one fitted to another target."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from orchestrator.commands.shared import UserPath, once, recording_options
-
-if TYPE_CHECKING:
-    from workers.training.fitting import FitProgress
+from orchestrator.commands.shared import UserPath, recording_options, target_option
 
 
 @click.command()
-@click.option(
-    "--target",
-    required=True,
-    multiple=True,
-    callback=once,
-    help="A target name (spot list targets), a directory or a hub id.",
-)
+@target_option
 @click.option("--task", "tasks", multiple=True, required=True, help="A task or kind:PATH; may be given several times.")
 @click.option("--prompts", type=int, default=300, show_default=True, help="Prompts of each task's train split.")
 @click.option("--tau", "taus", type=float, multiple=True, default=(0.7, 0.8, 0.9, 0.95), show_default=True)
@@ -50,11 +41,9 @@ def sets(out: Path | None, steps: int | None, tracking_uri: str, **options: Any)
     Exit codes: 0 all is well; 1 prompts have no trajectory; 2 bad input; 3 the model is whole but its MLflow mirror is
     not; 130 interrupted.
     """
-    from orchestrator.commands.shared import console
+    from orchestrator.commands.training import Following
     from orchestrator.pools import make_pool
     from orchestrator.show_sets import foreseen_table
-    from orchestrator.show_training import TrainingScreen
-    from orchestrator.track_training import TrainingMirror
     from orchestrator.train_sets import SetsRequest, train_sets_command
     from sweeps.effort import ResourceSpec
 
@@ -62,28 +51,15 @@ def sets(out: Path | None, steps: int | None, tracking_uri: str, **options: Any)
     resources = ResourceSpec(workers=pool["workers"] or 0, gpus=pool["gpus"])
     request = SetsRequest(**options)
     folder = out if out is not None else Path("runs") / f"sets-{Path(request.target).name}"
-    screen, mirror = TrainingScreen(), TrainingMirror(folder, tracking_uri)
-
-    def follow(progress: "FitProgress") -> None:
-        screen.model(progress)
-        mirror.follow(progress)
-
+    following = Following(folder, tracking_uri)
     outcome = train_sets_command(
         request,
         out=folder,
         pool=make_pool(pool["pool"], resources, address=pool["address"]),
         steps=steps,
-        on_collect=screen.collect,
-        on_train=follow,
+        on_collect=following.screen.collect,
+        on_train=following.step,
         tracking_uri=tracking_uri,
     )
     card = outcome.trained.card
-    console().print(foreseen_table(card))
-    for warning in card.warnings():
-        click.echo(warning)
-    how = "calibrated" if card.base else "trained"
-    click.echo(f"{folder / 'model'}: {how} on {card.traces} trajectories (accuracies in its README.md)")
-    for failure in outcome.failures[:5]:
-        click.echo(f"no trajectory of prompt {failure.prompt_index}: {failure.type}: {failure.message}", err=True)
-    behind = mirror.finish()
-    return int(bool(outcome.failures)) or behind
+    return following.end(outcome, foreseen_table(card), "calibrated" if card.base else "trained")

@@ -6,7 +6,7 @@ two positions are open. Examples of one prompt are not independent: intervals ta
 examples of a source as `JUDGED_EXAMPLES` say as much as all of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,16 +106,20 @@ def examples_of(choices_S: Ints, chosen_S: NDArray[np.bool_], max_depth: int) ->
     return np.repeat(steps, counts), depths
 
 
+def batches(rows_E: Ints, size: int) -> Iterator[Ints]:
+    """Indices of examples of so many rows, at most `size` at once: equal widths together, which needs less padding."""
+    order = np.argsort(rows_E, kind="stable")
+    for first in range(0, len(order), size):
+        yield order[first : first + size]
+
+
 def judge_examples(model: OrderModel, data: Trajectories, steps: Ints, depths: Ints) -> Tally:
     """Ask the model about some examples (in evaluation mode; its weights are left alone)."""
     losses = np.zeros(len(steps))
     right, stale_right = np.zeros(len(steps), dtype=np.bool_), np.zeros(len(steps), dtype=np.bool_)
-    order = np.argsort(data.rows_S[steps], kind="stable")  # equal widths together: less padding
     model.eval()
     with torch.inference_mode():
-        for at in np.split(order, range(EVALUATION_BATCH, len(order), EVALUATION_BATCH)):
-            if not len(at):
-                continue
+        for at in batches(data.rows_S[steps], EVALUATION_BATCH):
             batch = data.batch(steps[at], depths[at])
             hidden_BAW = model.encode(model.embed_stale(batch.features_BAF), batch.columns_BAC, batch.seen_BA)
             logq_BA = model.log_order(hidden_BAW, batch.open_BA)

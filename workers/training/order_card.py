@@ -143,8 +143,8 @@ class OrderCard:
         )
 
 
-def write_card(folder: Path, card: OrderCard) -> None:
-    """Write card.json into a checkpoint folder."""
+def write_card(folder: Path, card: object) -> None:
+    """Write the card of a model, of whatever kind, into a checkpoint folder (card.json)."""
     atomic_write(folder / CARD_FILE, msgspec.json.format(msgspec.json.encode(card), indent=2) + b"\n")
 
 

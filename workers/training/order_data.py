@@ -10,8 +10,9 @@ L block width, K candidates.
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from torch.nn import functional
 from workers.decoding.stale import TOP_K
 from workers.models.features import stale_features
 from workers.training.order_card import Source
-from workers.training.order_part import Ints, Key, Part, digest_of, kept_prompts, read_parts
+from workers.training.order_part import Ints, Key, Part, digest_of, kept_prompts, read_parts, repeated
 from workers.training.virtual import VirtualBatch
 
 
@@ -86,7 +87,8 @@ class Trajectories:
         are split in the order of a hash, so what is judged only moves nothing. Raises ValueError on bad files, mixed
         block lengths or too few prompts to hold any out.
         """
-        learnt, test = read_parts(paths, "trained on"), read_parts(test_paths, "out of domain")
+        learnt = read_parts(paths, partial(Part.of, role="trained on"))
+        test = read_parts(test_paths, partial(Part.of, role="out of domain"))
         if not learnt:
             raise ValueError("traces: none given")
         parts = [*learnt, *test]
@@ -101,15 +103,11 @@ class Trajectories:
         keys = sorted({part.key for part in parts}, key=lambda key: (key[0] != "trained on", *key))
         numbers = {prompt: number for number, prompt in enumerate(sorted({part.prompt for part in parts}))}
         row_counts = np.concatenate([part.rows_S for part in parts])
-
-        def spread(values: Iterable[Any], kind: type) -> NDArray[Any]:
-            """One value a part, repeated for its steps."""
-            return np.repeat(np.array(list(values), dtype=kind), [len(part.rows_S) for part in parts])
-
+        spread = partial(repeated, steps=[len(part.rows_S) for part in parts])
         return cls(
             block_length=length,
-            data_digest=digest_of(learnt),
-            test_digest=digest_of(test) if test else "",
+            data_digest=digest_of(part.sha256 for part in learnt),
+            test_digest=digest_of(part.sha256 for part in test) if test else "",
             traces=len(learnt),
             test_traces=len(test),
             steps=sum(len(part.rows_S) for part in learnt),
@@ -124,10 +122,10 @@ class Trajectories:
             first_row_S=torch.from_numpy(np.cumsum(row_counts) - row_counts),
             order_SL=torch.from_numpy(np.concatenate([part.order_SL for part in parts])),
             choices_S=np.concatenate([part.choices_S for part in parts]),
-            source_S=spread((keys.index(part.key) for part in parts), np.int64),
-            prompt_S=spread((numbers[part.prompt] for part in parts), np.int64),
-            learnt_S=spread((part.role == "trained on" and part.prompt in seen for part in parts), np.bool_),
-            judged_S=spread((part.prompt not in seen for part in parts), np.bool_),
+            source_S=spread((keys.index(part.key) for part in parts), kind=np.int64),
+            prompt_S=spread((numbers[part.prompt] for part in parts), kind=np.int64),
+            learnt_S=spread((part.role == "trained on" and part.prompt in seen for part in parts), kind=np.bool_),
+            judged_S=spread((part.prompt not in seen for part in parts), kind=np.bool_),
         )
 
     def batch(self, steps: Ints, depths: Ints) -> Batch:

@@ -5,10 +5,10 @@ Shapes: S steps, L block width; `arrays` hold the rows of all steps, one after t
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from workers.training.order_card import Role
 
 Ints = NDArray[np.int64]
 Key = tuple[Role, str, str, str, float]
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Part:
     arrays: dict[str, NDArray[Any]]
 
     @classmethod
-    def of(cls, path: Path, sha256: bytes, role: Role, trace: Trace) -> Self:
+    def of(cls, path: Path, sha256: bytes, trace: Trace, role: Role) -> Self:
         """Raises ValueError for a trace of another commit rule than the standard one, or that ends within a block."""
         header, length = trace.header, trace.header.decode.block_length
         if header.decode.commit != "standard":
@@ -102,18 +103,23 @@ def fill_order(trace: Trace) -> NDArray[np.int32]:
     return order_SL
 
 
-def read_parts(paths: Sequence[Path], role: Role) -> list[Part]:
-    """The traces in some files, by path. Raises ValueError naming the file."""
+def read_parts(paths: Iterable[Path], part_of: Callable[[Path, bytes, Trace], P]) -> list[P]:
+    """What is kept of the traces in some files (path, sha256, trace), by path. Raises ValueError naming the file."""
     parts = []
     for path in sorted(paths):
         data = path.read_bytes()
         try:
-            parts.append(Part.of(path, hashlib.sha256(data).digest(), role, decode_trace(data)))
+            parts.append(part_of(path, hashlib.sha256(data).digest(), decode_trace(data)))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     return parts
 
 
-def digest_of(parts: Sequence[Part]) -> str:
-    """sha256 (hex) over the contents of all files."""
-    return hashlib.sha256(b"".join(part.sha256 for part in parts)).hexdigest()
+def digest_of(contents: Iterable[bytes]) -> str:
+    """sha256 (hex) over the contents of all files, of their own sha256."""
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+def repeated(values: Iterable[Any], steps: Sequence[int], kind: type) -> NDArray[Any]:
+    """One value a part, repeated for its steps."""
+    return np.repeat(np.array(list(values), dtype=kind), steps)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sweeps.store import atomic_write
 from workers.training.order_card import DepthAccuracy, OrderCard, Role, Share, Source
+from workers.training.sets_card import SetCard
 
 HEADINGS: dict[Role, str] = {
     "trained on": "Held-out prompts of what it was trained on",
@@ -19,7 +20,6 @@ def write_readme(folder: Path, card: OrderCard) -> None:
 
 def readme(card: OrderCard) -> str:
     """The card as Markdown."""
-    recipe = card.recipe
     lines = [
         f"# Order model of SPOT for {', '.join(card.targets)}",
         "",
@@ -30,10 +30,7 @@ def readme(card: OrderCard) -> str:
         f"  digest `{card.digest[:16]}`",
         f"- trained on {card.traces} draft-free trajectories ({card.steps_recorded:,} steps) of",
         f"  {card.prompts} prompts, {card.held_out_prompts} of them held out; data digest `{card.data_digest[:16]}`",
-        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
-        "  of it in `card.json`)",
-        f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
-        "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
+        *recipe_lines(card),
         "  the same torch; with others the last bits of sums differ, and then all weights a little",
         "",
         "| role | target | weights | task | T | prompts | of them judged |",
@@ -60,6 +57,17 @@ def readme(card: OrderCard) -> str:
             lines += [depth_line(row) for row in rows if row.group == group]
             lines.append("")
     return "\n".join(lines)
+
+
+def recipe_lines(card: OrderCard | SetCard) -> tuple[str, ...]:
+    """How a model was trained; the sentence goes on with what else must be the same for the same weights."""
+    recipe = card.recipe
+    return (
+        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
+        "  of it in `card.json`)",
+        f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
+        "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
+    )
 
 
 def source_line(source: Source) -> str:

@@ -2,7 +2,9 @@
 card.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MAX_STEPS = 10_000_000  # some four thousand times the default: more is a slip of the keyboard
 
@@ -31,15 +33,23 @@ class OrderRecipe:
     evaluate_every: int = 300
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "rise", "max_depth", "evaluate_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"order recipe: {name} is {getattr(self, name)!r}: allowed is a whole number from 1")
-        if self.steps > MAX_STEPS:
-            raise ValueError(f"order recipe: steps is {self.steps!r}: allowed is a whole number up to {MAX_STEPS}")
-        for name in ("rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"order recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"order recipe: dropout is {self.dropout!r}: allowed is a share from 0 and below 1")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"order recipe: held_out is {self.held_out!r}: allowed is a share above 0 and below 1")
+        check_recipe(
+            "order recipe", self, whole=("steps", "batch", "rise", "max_depth", "evaluate_every"), shares=("dropout",)
+        )
+
+
+def check_recipe(what: str, recipe: Any, *, whole: Sequence[str], shares: Sequence[str]) -> None:
+    """Raise ValueError naming the field of a recipe that no training can have; `whole` and `shares` are its own."""
+
+    def check(condition: bool, name: str, allowed: str) -> None:
+        if not condition:
+            raise ValueError(f"{what}: {name} is {getattr(recipe, name)!r}: allowed is {allowed}")
+
+    for name in whole:
+        check(not getattr(recipe, name) < 1, name, "a whole number from 1")
+    check(recipe.steps <= MAX_STEPS, "steps", f"a whole number up to {MAX_STEPS}")
+    for name in ("rate", "clip"):
+        check(getattr(recipe, name) > 0, name, "a number above 0")
+    for name in shares:
+        check(0 <= getattr(recipe, name) < 1, name, "a share from 0 and below 1")
+    check(0 < recipe.held_out < 1, "held_out", "a share above 0 and below 1")

@@ -14,6 +14,7 @@ from torch import Tensor
 from workers.models.set_facts import NOUN, TARGET_WEIGHTS, SetConfig, inspect_set_model, read_config
 from workers.models.set_model import SetModel, load_set_model, save_set_model
 from workers.training.fitting import FitProgress, Fitting, Said, learnable
+from workers.training.order_card import write_card
 from workers.training.order_log import SetTrainingStart
 from workers.training.sets_accuracy import (
     JUDGED_EXAMPLES,
@@ -22,7 +23,7 @@ from workers.training.sets_accuracy import (
     held_out_examples,
     judge_examples,
 )
-from workers.training.sets_card import SetAccuracy, SetCard, SetSource, read_card, write_card
+from workers.training.sets_card import SetAccuracy, SetCard, SetSource, read_card
 from workers.training.sets_data import SetTrajectories
 from workers.training.sets_readme import write_readme
 from workers.training.sets_recipe import SetRecipe

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.models.set_model import SetModel
-from workers.training.order_accuracy import examples_of, some_of
+from workers.training.order_accuracy import batches, examples_of, some_of
 from workers.training.order_card import Share
 from workers.training.order_part import Ints
 from workers.training.sets_card import Reading, SetAccuracy
@@ -80,12 +80,9 @@ def judge_examples(
     """Ask the model about some examples (in evaluation mode; its weights are left alone)."""
     losses = np.zeros(len(steps))
     counts = {name: np.zeros((2, len(steps)), dtype=np.int64) for name in COUNTS}
-    order = np.argsort(data.rows_S[steps], kind="stable")  # equal widths together: less padding
     model.eval()
     with torch.inference_mode():
-        for at in np.split(order, range(EVALUATION_BATCH, len(order), EVALUATION_BATCH)):
-            if not len(at):
-                continue
+        for at in batches(data.rows_S[steps], EVALUATION_BATCH):
             batch = data.batch(steps[at], depths[at])
             found = answer(model, batch, embedded_VH)
             losses[at] = losses_of(found, batch, other_weight).double().numpy()

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from sweeps.store import atomic_write
 from workers.models.stored import CARD_FILE
 from workers.training.order_card import Share
 from workers.training.sets_recipe import SetRecipe
@@ -140,11 +139,6 @@ class SetCard:
             if row.model.exact.value is not None and row.model.exact.hits < row.stale.exact.hits
         ]
         return (f"worse than the stale distribution at depth {', '.join(map(str, worse))}",) if worse else ()
-
-
-def write_card(folder: Path, card: SetCard) -> None:
-    """Write card.json into a checkpoint folder."""
-    atomic_write(folder / CARD_FILE, msgspec.json.format(msgspec.json.encode(card), indent=2) + b"\n")
 
 
 def read_card(folder: Path) -> SetCard:

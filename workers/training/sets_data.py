@@ -7,12 +7,12 @@ Shapes: R rows (masked positions of all steps), S steps, E examples (step and de
 L block width, K candidates kept, C those that may be taken, H the target's width.
 """
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,9 +23,9 @@ from torch.nn import functional
 from workers.models.features import stale_features
 from workers.models.order_shapes import TOP_K
 from workers.models.set_features import ABSENT, candidates_of, with_tau
-from workers.training.order_part import Ints, kept_prompts
+from workers.training.order_part import Ints, digest_of, kept_prompts, read_parts, repeated
 from workers.training.sets_card import SetSource
-from workers.training.sets_part import read_parts
+from workers.training.sets_part import SetPart
 from workers.training.virtual import VirtualBatch
 
 
@@ -97,7 +97,7 @@ class SetTrajectories:
 
         Raises ValueError on bad files, several targets or block lengths, or too few prompts to hold any out.
         """
-        parts = read_parts(paths)
+        parts = read_parts(paths, SetPart.of)
         if not parts:
             raise ValueError("traces: none given")
         for part in parts:
@@ -109,17 +109,14 @@ class SetTrajectories:
         kept = kept_prompts(prompts, held_out)
         keys = sorted({part.key for part in parts})
         row_counts = np.concatenate([part.rows_S for part in parts])
-
-        def spread(values: Iterable[Any], kind: type) -> NDArray[Any]:
-            """One value a part, repeated for its steps."""
-            return np.repeat(np.array(list(values), dtype=kind), [len(part.rows_S) for part in parts])
+        spread = partial(repeated, steps=[len(part.rows_S) for part in parts])
 
         def joined(name: str, kind: type) -> Tensor:
             return torch.from_numpy(np.concatenate([part.arrays[name] for part in parts]).astype(kind, copy=False))
 
         return cls(
             block_length=parts[0].block_length,
-            data_digest=hashlib.sha256(b"".join(part.sha256 for part in parts)).hexdigest(),
+            data_digest=digest_of(part.sha256 for part in parts),
             traces=len(parts),
             prompts=len(prompts),
             held_out_prompts=len(kept),
@@ -136,12 +133,12 @@ class SetTrajectories:
             first_row_S=torch.from_numpy(np.cumsum(row_counts) - row_counts),
             order_SL=torch.from_numpy(np.concatenate([part.order_SL for part in parts])),
             tokens_SL=torch.from_numpy(np.concatenate([part.tokens_SL for part in parts])),
-            limit_S=torch.from_numpy(spread((part.limit for part in parts), np.float64)),
-            heat_S=torch.from_numpy(spread((part.temperature for part in parts), np.float64)),
+            limit_S=torch.from_numpy(spread((part.limit for part in parts), kind=np.float64)),
+            heat_S=torch.from_numpy(spread((part.temperature for part in parts), kind=np.float64)),
             choices_S=np.concatenate([part.choices_S for part in parts]),
-            source_S=spread((keys.index(part.key) for part in parts), np.int64),
-            prompt_S=spread((prompts.index(part.prompt) for part in parts), np.int64),
-            learnt_S=spread((part.prompt not in kept for part in parts), np.bool_),
+            source_S=spread((keys.index(part.key) for part in parts), kind=np.int64),
+            prompt_S=spread((prompts.index(part.prompt) for part in parts), kind=np.int64),
+            learnt_S=spread((part.prompt not in kept for part in parts), kind=np.bool_),
         )
 
     @property

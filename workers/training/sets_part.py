@@ -4,8 +4,6 @@ the rows of every step, hidden states included.
 Shapes: S steps, L block width; `arrays` hold the rows of all steps, one after the other.
 """
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.models.features import BEYOND
-from workers.replay.trace import Trace, decode_trace
+from workers.replay.trace import Trace
 from workers.training.order_part import Ints, fill_order
 
 Key = tuple[str, str, str, float, float]
@@ -84,15 +82,3 @@ class SetPart:
     def key(self) -> Key:
         """The source it belongs to."""
         return self.target, self.target_digest, self.task, self.temperature, self.tau
-
-
-def read_parts(paths: Sequence[Path]) -> list[SetPart]:
-    """The traces in some files, by path. Raises ValueError naming the file."""
-    parts = []
-    for path in sorted(paths):
-        data = path.read_bytes()
-        try:
-            parts.append(SetPart.of(path, hashlib.sha256(data).digest(), decode_trace(data)))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    return parts

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sweeps.store import atomic_write
-from workers.training.order_readme import shown
+from workers.training.order_readme import recipe_lines, shown
 from workers.training.sets_card import SHOWN_DEPTHS, SetAccuracy, SetCard, SetSource
 
 PUBLISHED = (256, 4)  # width and layers of the model of 5.1 M parameters
@@ -16,7 +16,6 @@ def write_readme(folder: Path, card: SetCard) -> None:
 
 def readme(card: SetCard) -> str:
     """The card as Markdown."""
-    recipe = card.recipe
     lines = [
         f"# Set model of SPOT-Sets for {', '.join(card.targets)}",
         "",
@@ -31,10 +30,7 @@ def readme(card: SetCard) -> str:
         f"- {'fitted to' if card.base else 'trained on'} {card.traces} trajectories of threshold decoding",
         f"  ({card.steps_recorded:,} steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
         f"  data digest `{card.data_digest[:16]}`",
-        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
-        "  of it in `card.json`)",
-        f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
-        "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
+        *recipe_lines(card),
         "  the same torch",
         "",
         "| role | target | weights | task | T | tau | prompts | of them judged |",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from workers.models.order_shapes import DEPTH_CAP
-from workers.training.order_recipe import MAX_STEPS
+from workers.training.order_recipe import check_recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,5 @@ class SetRecipe:
     calibrate_from: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "rise", "max_depth", "evaluate_every", "width", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a whole number from 1")
-        if self.steps > MAX_STEPS:
-            raise ValueError(f"set recipe: steps is {self.steps!r}: allowed is a whole number up to {MAX_STEPS}")
-        for name in ("rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"set recipe: {name} is {getattr(self, name)!r}: allowed is a number above 0")
-        for name in ("dropout", "other_weight"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(
-                    f"set recipe: {name} is {getattr(self, name)!r}: allowed is a share from 0 and below 1"
-                )
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"set recipe: held_out is {self.held_out!r}: allowed is a share above 0 and below 1")
+        whole = ("steps", "batch", "rise", "max_depth", "evaluate_every", "width", "layers")
+        check_recipe("set recipe", self, whole=whole, shares=("dropout", "other_weight"))
