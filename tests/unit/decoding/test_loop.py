@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec, DrafterSpec
+from tests.asked import prompted, seeds, specs
 from tests.drafters import ready
 from tests.toys import (
     KnowingDrafter,
@@ -69,35 +70,7 @@ choices = st.builds(
     hedge=st.sampled_from([0.0, 0.6, 1.0]),
     merge_states=st.booleans(),
 )
-
-
-@st.composite
-def specs(draw: st.DrawFn, noise: str = "coupled") -> DecodeSpec:
-    return DecodeSpec(
-        max_new_tokens=draw(st.integers(1, 14)),
-        block_length=draw(st.integers(1, 6)),
-        temperature=draw(st.sampled_from([0.0, 0.05, 0.7, 1.5, 4.0])),
-        confidence=draw(st.sampled_from(["top1", "sampled"])),
-        ignore_eos=draw(st.booleans()),
-        noise=noise,  # type: ignore[arg-type]
-    )
-
-
-@st.composite
-def prompted(draw: st.DrawFn) -> tuple[ToyTarget, list[int]]:
-    """A target of up to 38 real tokens, down to a single one, and a prompt of them."""
-    vocab = draw(st.sampled_from([3, 4, 11, 40]))
-    target = ToyTarget(
-        seed=draw(st.integers(0, 10**6)),
-        vocab_size=vocab,
-        drift=draw(st.sampled_from([0.05, 0.3, 3.0])),
-        stops=draw(st.sampled_from([(), (vocab - 3,), (0, vocab - 3)])),
-    )
-    return target, draw(st.lists(st.integers(0, vocab - 3), max_size=13))
-
-
 prompts = st.lists(st.integers(0, 8), max_size=13)
-seeds = st.integers(0, 2**63 - 1)
 
 
 @settings(max_examples=150, deadline=None)

@@ -10,6 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sweeps.spec import DecodeSpec
+from tests.asked import prompted as any_prompted
+from tests.asked import seeds
+from tests.asked import specs as any_specs
 from tests.drafters import ready
 from tests.toys import (
     KnowingStepsDrafter,
@@ -69,36 +72,14 @@ choices = st.builds(
 taus = st.one_of(st.floats(0.05, 0.99), st.sampled_from([0.05, 0.5, 0.7, 0.9, 0.99]))
 
 
-@st.composite
-def specs(draw: st.DrawFn, noise: str = "coupled") -> DecodeSpec:
-    return DecodeSpec(
-        max_new_tokens=draw(st.integers(1, 14)),
-        block_length=draw(st.integers(1, 6)),
-        temperature=draw(st.sampled_from([0.0, 0.05, 0.7, 1.5, 4.0])),
-        confidence=draw(st.sampled_from(["top1", "sampled"])),
-        ignore_eos=draw(st.booleans()),
-        noise=noise,  # type: ignore[arg-type]
-        commit="threshold",
-        tau=draw(taus),
-    )
+def specs(noise: str = "coupled") -> st.SearchStrategy[DecodeSpec]:
+    return any_specs(noise, commit=st.just("threshold"), tau=taus)
 
 
-@st.composite
-def prompted(draw: st.DrawFn) -> tuple[ToyTarget, list[int]]:
-    """A target of up to 38 real tokens, down to a single one, some with ties alone, and a prompt of its tokens."""
-    vocab = draw(st.sampled_from([3, 4, 11, 40]))
-    make = draw(st.sampled_from([ToyTarget, ToyTarget, ToyTarget, ToyTarget, flat_target]))
-    target = make(
-        seed=draw(st.integers(0, 10**6)),
-        vocab_size=vocab,
-        drift=draw(st.sampled_from([0.05, 0.3, 3.0])),
-        scale=draw(st.sampled_from([1.0, 2.0, 4.0])),
-        stops=draw(st.sampled_from([(), (vocab - 3,), (0, vocab - 3)])),
-    )
-    return target, draw(st.lists(st.integers(0, vocab - 3), max_size=13))
-
-
-seeds = st.integers(0, 2**63 - 1)
+def prompted() -> st.SearchStrategy[tuple[ToyTarget, list[int]]]:
+    """Some of the targets have ties alone."""
+    makes = (ToyTarget, ToyTarget, ToyTarget, ToyTarget, flat_target)
+    return any_prompted(makes, scale=st.sampled_from([1.0, 2.0, 4.0]))
 
 
 def check_counts(target: ToyTarget, drafter: Drafter, run: Generation) -> None:
