@@ -9,7 +9,7 @@ from reports.ladder_findings import verdict
 from reports.model import Chart, Lines, Table
 from reports.sections.ladder import info
 from sweeps.means import arithmetic
-from sweeps.statistics import Estimate
+from sweeps.statistics import Estimate, ratio_of_sums
 from tests.set_rows import rungs, set_cells
 from tests.synthetic import Faults, grid, sweep
 from tests.unit.reports.conftest import framed
@@ -123,6 +123,7 @@ def between(low, high, n=9):
 
 
 FEWER, MORE, SAME = between(1.1, 1.3), between(0.7, 0.9), between(0.9, 1.2)
+FEW = ratio_of_sums([20], [13])
 
 
 @pytest.mark.parametrize(
@@ -136,18 +137,38 @@ FEWER, MORE, SAME = between(1.1, 1.3), between(0.7, 0.9), between(0.9, 1.2)
         (SAME, MORE, "warning", "does not help here: forwards differ by no more than chance may give"),
         (SAME, SAME, "note", "does not help here: forwards differ by no more than chance may give"),
         (between(1.0, 1.0), None, "note", "does not help here in forwards: forwards stay as they are"),
-        (
-            Estimate(value=1.2, low=None, high=None, n=2),
-            None,
-            "note",
-            "does not help here in forwards: forwards cannot",
-        ),
+        (SAME, FEW, "note", "does not help here in forwards: forwards differ by no more than chance may give"),
+        (FEW, MORE, "warning", "does not help here in throughput: forwards cannot be judged"),
+        (FEW, FEWER, "good", "helps: forwards cannot be judged"),
     ],
 )
 def test_a_step_helps_where_it_saves_forwards_or_time(forwards, pace, level, said):
     found, text = verdict(forwards, pace)
     assert (found, text[: len(said)]) == (level, said)
     assert ("nothing can be said" in text) is (pace is None)
+    assert ("cannot be judged" in text) is (FEW in (forwards, pace))
+
+
+def test_of_a_step_without_any_interval_nothing_is_said_but_that():
+    resting = "1.538, no interval: fewer than 3 prompts; 1 prompt"
+    assert verdict(FEW, None) == ("note", f"cannot be judged (forwards ratio {resting})")
+    assert verdict(FEW, FEW) == ("note", f"cannot be judged (forwards ratio {resting}; throughput ratio {resting})")
+    swapped = ratio_of_sums([3, 5], [5, 3])  # equal sums of prompts that differ
+    assert verdict(swapped, None)[1].startswith("cannot be judged (forwards ratio 1.000, ")
+
+
+@pytest.mark.parametrize("prompts", [1, 2])
+def test_with_too_few_prompts_a_task_each_mean_says_so_and_one_prompt_judges_no_step(prompts):
+    said = lines(info(framed(sweep(CELLS[: len(CELLS) // (3 - prompts)], prompts=prompts, timed=0))))
+    assert not any("all prompts agree" in line for line in said)
+    tops = [line for line in said if line.startswith(("Lossless", "Lossy"))]
+    why = " in 2 tasks; 4 prompts" if prompts == 2 else "; 1 prompt"
+    assert len(tops) == 2
+    assert all(f"(no interval: fewer than 3 prompts{why})" in line for line in tops)
+    if prompts == 1:
+        steps = [line for line in said if line.startswith("+ ") and " against the same " not in line]
+        assert len(steps) == 5
+        assert all(": cannot be judged (forwards ratio " in line for line in steps)
 
 
 def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():
