@@ -19,6 +19,7 @@ from sweeps.statistics import Estimate, mean, ratio_of_sums, undefined
 
 STANDARD, THRESHOLD = "standard decoding", "threshold decoding"
 DRAFTS = {"spot-sets": "set drafter and tree"}
+WORDS = {"gamma": "mass floor", "refresh": "draft refresh"}
 OPTIONS = ("gamma", "cross_block", "refresh", "acceptance", "max_commit")
 
 
@@ -109,23 +110,23 @@ def name_of(before: CellResult | None, result: CellResult) -> str:
     drafter, other = result.cell.drafter, before.cell.drafter
     first = before.cell.is_baseline
     added = [DRAFTS.get(drafter.kind, f"{drafter.kind} drafts")] if first else []
-    added += list(changes(NO_DRAFTER if first else other, drafter))
-    return f"+ {', '.join(added) or drafter.name}"
+    more, gone = changes(NO_DRAFTER if first else other, drafter)
+    plus = f"+ {', '.join(added + more or [drafter.name])}" if added or more or not gone else ""
+    return ", ".join([*([plus] if plus else []), *([f"without {', '.join(gone)}"] if gone else [])])
 
 
-def changes(other: DrafterSpec, drafter: DrafterSpec) -> Iterator[str]:
-    """The options in which a drafter differs from another, in words."""
+def changes(other: DrafterSpec, drafter: DrafterSpec) -> tuple[list[str], list[str]]:
+    """The options that a drafter has and another has not, or has otherwise; and those that it lacks, in words."""
+    more: list[str] = []
+    gone: list[str] = []
     for option in OPTIONS:
         value = getattr(drafter, option)
         if value == getattr(other, option):
             continue
-        if option == "gamma":
-            yield f"mass floor {value:g}" if value else "no mass floor"
-        elif option == "acceptance":
-            yield str(value)
-        else:
-            name = {"refresh": "draft refresh"}.get(option, option.replace("_", "-"))
-            yield name if value else f"no {name}"
+        name = WORDS.get(option, option.replace("_", "-"))
+        text = str(value) if option == "acceptance" else f"{name} {value:g}" if option == "gamma" else name
+        (more.append(text) if value else gone.append(name))
+    return more, gone
 
 
 def exact_of(result: CellResult, results: list[CellResult]) -> CellResult | None:
