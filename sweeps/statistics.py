@@ -179,13 +179,16 @@ def clustered_share(hits: Sequence[int] | Counts, trials: Sequence[int] | Counts
 
     Wilson's interval for the effective number of trials: that at which independent ones would vary as the prompts'
     shares do (never more than there are; where nothing varies, the number of prompts), with Student's t for the normal
-    quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval.
+    quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval. With one
+    trial a prompt there is nothing to allow for: then it is `wilson`, as for the share of any one cell.
     """
     assert len(hits) == len(trials), "one count of hits and one of trials a prompt"
     hits_P, trials_P = np.asarray(hits), np.asarray(trials)
     prompts, total = int((trials_P > 0).sum()), int(trials_P.sum())
     if not total:
         return undefined()
+    if total == prompts:
+        return wilson(int(hits_P.sum()), total)
     share = int(hits_P.sum()) / total
     if prompts < 2:
         return Estimate(value=share, low=None, high=None, n=prompts, why="fewer than 2 prompts")
