@@ -134,7 +134,7 @@ def values(chart: Chart, point: Point) -> dict[str, Any]:
     ends = (point.low, point.high) if has_interval else (point.y, point.y)
     x = int(point.x) if point.x == int(point.x) else point.x
     span = f", {number(point.low, chart.digits)} to {number(point.high, chart.digits)}" if has_interval else ""
-    where = chart.y if chart.shape in ROWS else f"{chart.x} {x}"
+    where = chart.y if chart.shape in ROWS else f"{chart.x} {chart.at(point)}"
     told = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}{point.mark}"
     least = f", {chart.least} {number(point.least, chart.digits)}" if point.least is not None else ""
     name = f"{told}{least}{f', {point.text}' if point.text else ''}"
