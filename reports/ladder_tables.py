@@ -30,7 +30,9 @@ COSTS = (
     Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
     Head(
-        name="Fewest", unit="for its steps", meaning="by any drafter of this budget that may cross blocks, or may not"
+        name="Fewest",
+        unit="for its steps",
+        meaning="by any drafter of this budget; with cross-block drafts where this rung has them",
     ),
     Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
     Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),

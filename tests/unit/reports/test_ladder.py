@@ -1,5 +1,8 @@
 """The section of the ladder: what it says of rungs that help and that do not, of lossy ones, of failed ones."""
 
+import itertools
+import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -169,6 +172,24 @@ def test_with_too_few_prompts_a_task_each_mean_says_so_and_one_prompt_judges_no_
         steps = [line for line in said if line.startswith("+ ") and " against the same " not in line]
         assert len(steps) == 5
         assert all(": cannot be judged (forwards ratio " in line for line in steps)
+
+
+def test_the_fewest_follow_each_rung_s_own_cross_block_option(section, frames):
+    """The same steps, by hand: a block of c steps takes 1 + ceil((c - 1) / 9) forwards, crossing ceil(c / 9)."""
+    (costs, _) = parts(section, Table)
+    rows = by_name(costs, "tiny-arith")
+    free = next(r for r in frames.results if r.cell.is_baseline and r.cell.decode.commit == "threshold")
+    alone, crossing = [], []
+    for row in frames.rows[free.cell_id].generations.values():
+        places, starts = list(row.order), itertools.accumulate(row.step_sizes[:-1], initial=0)
+        blocks = Counter((row.prompt_tokens + places[i]) // free.cell.decode.block_length for i in starts)
+        steps = [blocks[block] for block in sorted(blocks)]
+        alone.append(sum(1 + math.ceil((c - 1) / 9) for c in steps))
+        crossing.append(1 + sum(math.ceil(c / 9) for c in [*steps[:-1], steps[-1] - 1]))
+    assert sum(crossing) < sum(alone)
+    assert rows["+ mass floor 0.1"]["Fewest"].text == f"{sum(alone) / 12:.1f}"
+    assert rows["+ cross-block"]["Fewest"].text == f"{max(sum(crossing), 0) / 12:.1f}"
+    assert "with cross-block drafts where the rung has them" in section.lead
 
 
 def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():
