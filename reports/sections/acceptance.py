@@ -52,15 +52,19 @@ HEADS = (
     Head(name="Edit distance", unit="%", meaning="of the longer output, mean over prompts"),
     Head(name="Correct", unit="%", meaning="right answers; Wilson interval"),
     Head(name="Less threshold", unit="points", meaning="right answers less threshold decoding's, paired; Tango"),
-    Head(name="Front", number=False, meaning="no other gains as much and has as many identical outputs"),
+    Head(
+        name="Front",
+        number=False,
+        meaning="no other is better in gain or identical outputs and at least as good in the other",
+    ),
 )
 LEAD = (
     "Exact commits a drafted step that equals the target's own, subset one that is a part of it, cut what a drafted "
     "step shares with it (and the walk ends there), product any step whose tokens have a geometric mean confidence of "
     "tau. Gain is threshold decoding's forwards over own, agreement how many outputs equal threshold decoding's, both "
     "by the same tau and on the same prompts: what a lower tau itself changes is in neither. Hollow marks are lossy. "
-    "Front (dashed): no other mark of the panel gains at least as much and agrees at least as much; failed, incomplete "
-    "and broken cells are not on it and beat nothing. With few prompts, marks near each other are not told apart: the "
+    "Front (dashed): no other mark of the panel is better in one of gain and agreement and at least as good in the "
+    "other; failed, incomplete and broken cells are not on it and beat nothing. With few prompts, marks near each other are not told apart: the "
     f"whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
 )
 
@@ -164,7 +168,8 @@ def against(beside: list[Beside]) -> str:
     same = clustered_share([one.identical for one in beside], [one.settings for one in beside])
     equal, pairs = sum(one.identical for one in beside), sum(one.settings for one in beside)
     text = f"{fewer(ratio, 'exact')}; {percent(same.value)} of outputs are identical ({equal:,} of {pairs:,}"
-    text += f"; {interval(same, 0, 100)})" if same.has_interval else ")"
+    units = ", prompts as units" if pairs > same.n else ", Wilson"
+    text += f"; {interval(same, 1, 100)}{units})" if same.has_interval else ")"
     if scored := sum(one.scored for one in beside):
         right, exact = sum(one.correct for one in beside), sum(one.correct_exact for one in beside)
         text += f", {right:,} of {scored:,} answers are right where exact has {exact:,}"

@@ -1,6 +1,7 @@
 """The section of acceptance rules: the front against its definition, claims marked, failed cells apart."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from reports.acceptance_entries import front, gain, identical, kept_tokens, rest
 from reports.chart_shapes import frame_of
 from reports.charts import picture, svg
 from reports.model import Chart, Lines, Table
+from reports.render import numbers
 from reports.sections.acceptance import info
 from sweeps.statistics import wilson
 from tests.set_rows import by_rule, rungs, set_cells
@@ -124,6 +126,38 @@ def test_sentences_count_each_prompt_once_for_all_taus_and_budgets(frames):
     assert "; 10 prompts)" in lines[2]
     assert f"({same} of 40;" in lines[2]
     assert f"{ratio if ratio >= 1 else 1 / ratio:.2f} times" in lines[2] or "as many forwards as exact" in lines[2]
+
+
+def test_gain_has_two_decimals_wherever_it_stands(frames):
+    """In the cells' table, in the numbers below a picture, and in the name of a mark: `3` is `3.00`, 2.3614 is 2.36."""
+    section = info(frames)
+    (table,), chart = parts(section, Table), parts(section, Chart)[0]
+    wanted = sorted(f"{gain(result).value:.2f}" for result in drafted(frames))
+    ((_, rows),), ((_, below),) = table.groups, numbers(chart).groups
+    place = [head.name for head in table.heads].index("Gain")
+    assert sorted(row[place].text for row in rows) == sorted(row[2].text for row in below) == wanted
+    named = [
+        row["name"].partition(" fewer forwards) ")[2].partition(":")[0] for row in picture(chart)["data"]["values"]
+    ]
+    assert sorted(named) == wanted
+
+
+def test_one_cell_s_share_has_one_interval_and_a_pooled_one_names_its_unit(frames):
+    """Wilson's of one cell, by its formula with z = 1.96; of four cells the prompts are the units, which is said."""
+    alone = info(framed(sweep(set_cells(BASE), prompts=4, timed=0)))
+    (table,) = parts(alone, Table)
+    heads = [head.name for head in table.heads]
+    shown = {row[heads.index("Rule")].text: row[heads.index("Identical")] for _, rows in table.groups for row in rows}
+    for line in (text for part in parts(alone, Lines) for _, text in part.lines):
+        rule = line.partition(": ")[2].partition(" (lossy)")[0]
+        equal = int(line.partition(" of outputs are identical (")[2].partition(" of 4")[0])
+        share, z2 = equal / 4, 1.959964**2
+        half = math.sqrt(z2 * share * (1 - share) / 4 + z2 * z2 / 64) / (1 + z2 / 4)
+        middle = (share + z2 / 8) / (1 + z2 / 4)
+        ends = f"{100 * (middle - half):z.1f} \u2013 {100 * (middle + half):.1f}"
+        assert shown[rule].interval == ends
+        assert f"identical ({equal} of 4; {ends}, Wilson)" in line
+    assert all(", prompts as units)" in text for part in parts(info(frames), Lines) for _, text in part.lines)
 
 
 def test_only_exact_or_only_the_standard_rule_is_no_study():
