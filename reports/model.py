@@ -107,7 +107,7 @@ class Chart:
     kind: Literal["chart"] = "chart"
 
     def at(self, point: Point) -> str:
-        """The place of a point in words: of a scatter a measured number, as tables show it, elsewhere one of an axis."""
+        """The place of a point in words: in a scatter a measured number, as tables show it."""
         return number(point.x) if self.shape == "scatter" else f"{point.x:g}"
 
 
