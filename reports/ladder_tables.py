@@ -32,7 +32,7 @@ COSTS = (
     Head(
         name="Fewest",
         unit="for its steps",
-        meaning="by any drafter of this budget; with cross-block drafts where this rung has them",
+        meaning="by any drafter of this budget, with cross-block drafts where this rung has them",
     ),
     Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
     Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),

@@ -64,8 +64,8 @@ LEAD = (
     "tau. Gain is threshold decoding's forwards over own, agreement how many outputs equal threshold decoding's, both "
     "by the same tau and on the same prompts: what a lower tau itself changes is in neither. Hollow marks are lossy. "
     "Front (dashed): no other mark of the panel is better in one of gain and agreement and at least as good in the "
-    "other; failed, incomplete and broken cells are not on it and beat nothing. With few prompts, marks near each other "
-    f"are not told apart: the whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
+    "other; failed, incomplete and broken cells are not on it and beat nothing. With few prompts, marks near each "
+    f"other are not told apart: the whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
 )
 
 
