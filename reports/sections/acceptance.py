@@ -58,6 +58,10 @@ HEADS = (
         meaning="no other is better in gain or identical outputs and at least as good in the other",
     ),
 )
+SAME_TAU = (
+    "Gain is against threshold decoding by the same tau: marks of different taus are not to be read as speed against "
+    "each other."
+)
 LEAD = (
     "Exact commits a drafted step that equals the target's own, subset one that is a part of it, cut what a drafted "
     "step shares with it (and the walk ends there), product any step whose tokens have a geometric mean confidence of "
@@ -103,7 +107,7 @@ def picture(title: str, axis: str, read: Read, found: list[Panel]) -> Chart | No
     if not made:
         return None
     return Chart(
-        title=f"{title}. Hollow: lossy. Dashed: Pareto front",
+        title=f"{title}. Hollow: lossy. Dashed: Pareto front. {SAME_TAU}",
         x=f"gain ({TIMES} fewer forwards)",
         y=axis,
         points=made,

