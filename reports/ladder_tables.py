@@ -20,24 +20,24 @@ COSTS = (
     Head(name="Rung", number=False),
     Head(name="Claim", number=False, meaning="what the output may claim to be, against threshold decoding"),
     Head(name="Prompts"),
-    Head(name="Over standard", unit=f"{TIMES}, throughput", meaning="tokens/s over standard decoding's, same prompts"),
-    Head(
-        name="Got",
-        number=False,
-        meaning=f"{DIRECT}: side by side; {LINKS}: over threshold, times threshold over standard",
-    ),
-    Head(name="Timed", unit="prompts", meaning="prompts behind the throughput over standard"),
-    Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
     Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
+    Head(name="Step: forwards", unit=TIMES, meaning="forwards of the rung before over own: above 1 the step helps"),
+    Head(name="Over standard", unit=f"{TIMES}, throughput", meaning="tokens/s over standard decoding's, same prompts"),
+    Head(name="Step: throughput", unit=TIMES, meaning="throughput over that of the rung before"),
+    Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),
     Head(
         name="Fewest",
         unit="for its steps",
         meaning="by any drafter of this budget, with cross-block drafts where this rung has them",
     ),
     Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
-    Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),
-    Head(name="Step: forwards", unit=TIMES, meaning="forwards of the rung before over own: above 1 the step helps"),
-    Head(name="Step: throughput", unit=TIMES, meaning="throughput over that of the rung before"),
+    Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
+    Head(
+        name="Got",
+        number=False,
+        meaning=f"over standard; {DIRECT}: side by side; {LINKS}: over threshold, times threshold over standard",
+    ),
+    Head(name="Timed", unit="prompts", meaning="prompts behind the throughput over standard"),
 )
 OUTPUTS = (
     Head(name="Rung", number=False),
@@ -86,15 +86,15 @@ def cost_row(group: LadderGroup, ladder: Ladder, rung: Rung) -> Row:
         named(group, key_of(rung), [rung]),
         marks.claim(result),
         marks.prompts(result),
+        shown(result.nfe, 1),
+        crossed(stepped(rung.forwards), cross),
         dagger(shown(pace), doubted),
+        crossed(dagger(stepped(rung.throughput), doubted), cross),
+        shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
+        *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
+        marks.doubted(shown(over_threshold(rung)), result) if not result.cell.is_baseline else Value(DASH),
         Value(got(rung)),
         Value(str(pace.n) if result.pace else DASH),
-        marks.doubted(shown(over_threshold(rung)), result) if not result.cell.is_baseline else Value(DASH),
-        shown(result.nfe, 1),
-        *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
-        shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
-        crossed(stepped(rung.forwards), cross),
-        crossed(dagger(stepped(rung.throughput), doubted), cross),
     )
 
 
@@ -110,17 +110,17 @@ def mean_row(group: LadderGroup, key: str, of: Mean) -> Row:
         named(group, key, rungs),
         Value(first.result.claim),
         Value(str(sum(rung.result.n for rung in rungs))),
-        Value(DASH) if by_standard else dagger(shown(pace), doubted),
-        Value(got(first)),
-        Value(DASH) if by_standard else Value(str(pace.n)),
-        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), doubted),
         shown(group.mean(key, lambda rung: rung.result.nfe, of), 1),
+        stepped(step(group, key, lambda rung: rung.forwards, of)),
+        Value(DASH) if by_standard else dagger(shown(pace), doubted),
+        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), doubted),
+        Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
         *floors(
             group.mean(key, lambda rung: rung.least, of), group.mean(key, lambda rung: rung.blocks, of), not by_standard
         ),
-        Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
-        stepped(step(group, key, lambda rung: rung.forwards, of)),
-        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), doubted),
+        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), doubted),
+        Value(got(first)),
+        Value(DASH) if by_standard else Value(str(pace.n)),
     )
 
 

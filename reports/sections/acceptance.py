@@ -46,17 +46,17 @@ HEADS = (
     Head(name="D", meaning="budget: draft states verified beside the root"),
     Head(name="Prompts"),
     Head(name="Gain", unit=f"{TIMES}, forwards", meaning="threshold decoding's forwards over own, by the same tau"),
-    Head(name="NFE", unit="forwards/prompt"),
     Head(name="Identical", unit="%", meaning="kept outputs equal to threshold decoding's; Wilson interval"),
+    Head(
+        name="Front",
+        number=False,
+        meaning="no other is better in one of gain and identical outputs and at least as good in the other",
+    ),
+    Head(name="NFE", unit="forwards/prompt"),
     Head(name="First difference", unit="token", meaning="index, from 0; median over the prompts that differ"),
     Head(name="Edit distance", unit="%", meaning="of the longer output, mean over prompts"),
     Head(name="Correct", unit="%", meaning="right answers; Wilson interval"),
     Head(name="Less threshold", unit="points", meaning="right answers less threshold decoding's, paired; Tango"),
-    Head(
-        name="Front",
-        number=False,
-        meaning="no other is better in gain or identical outputs and at least as good in the other",
-    ),
 )
 SAME_TAU = (
     "Gain is against threshold decoding by the same tau: marks of different taus are not to be read as speed against "
@@ -209,13 +209,13 @@ def row(result: CellResult, labels: Labels, best: Iterable[str]) -> tuple[Value,
         Value(str(cell.drafter.budget)),
         marks.prompts(result),
         shown(gain(result)),
-        shown(result.nfe, 1),
         Value("drawn anew") if cell.draws_anew else shown(own.identical, 1, 100),
+        on_front(result, best),
+        shown(result.nfe, 1),
         Value(first),
         shown(own.edit_distance, 1, 100),
         shown(result.correct, 1, 100),
         points(own.correct_difference),
-        on_front(result, best),
     )
 
 

@@ -99,7 +99,7 @@ def test_equal_places_share_the_front_and_broken_or_incomplete_cells_beat_nothin
 def test_failed_cells_are_rows_with_the_reason_and_enter_no_sentence():
     section = info(framed(sweep(CELLS, prompts=4, timed=0, faults=Faults(empty_cells=1))))
     (table,) = parts(section, Table)
-    failed = [row for _, rows in table.groups for row in rows if row[-1].text == "failed or incomplete"]
+    failed = [row for _, rows in table.groups for row in rows if row[8].text == "failed or incomplete"]
     assert [(row[5].text, row[6].text) for row in failed] == [("0 of 4", "n/a")]
     lines = [text for part in parts(section, Lines) for _, text in part.lines]
     assert lines[0].startswith("tiny-sdar, T = 0: 1 cell of 16 failed, incomplete or broken")
@@ -177,7 +177,7 @@ def test_independent_noise_has_rows_and_no_marks():
     section = info(framed(sweep(set_cells(base), prompts=3, timed=0)))
     assert parts(section, Chart) == []
     (table,) = parts(section, Table)
-    assert {row[8].text for _, rows in table.groups for row in rows} == {"drawn anew"}
+    assert {row[7].text for _, rows in table.groups for row in rows} == {"drawn anew"}
 
 
 def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
