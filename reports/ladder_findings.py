@@ -7,13 +7,13 @@ Broken and incomplete rungs are named and enter nothing.
 from collections.abc import Iterator
 
 from reports.frames import Frames
-from reports.ladder_groups import LadderGroup, is_sound, pooled_forwards, pooled_outputs
-from reports.ladder_tables import pace_of
+from reports.ladder_groups import LadderGroup, is_doubted, is_sound, pooled_forwards, pooled_outputs
+from reports.ladder_tables import over_lowest
 from reports.model import Level, Lines
 from reports.phrases import evidence, fewer
 from reports.text import TIMES, count, interval, number, percent
 from sweeps.claims import Claim
-from sweeps.ladder import Rung
+from sweeps.ladder import THRESHOLD, Rung
 from sweeps.means import arithmetic, geometric
 from sweeps.statistics import AGREE, Estimate
 
@@ -44,7 +44,6 @@ def unsound(group: LadderGroup) -> Iterator[Line]:
 def tops(group: LadderGroup) -> Iterator[Line]:
     """The highest rung that keeps the output, and the highest that may change it: forwards, floor and throughput."""
     sound = [key for key in group.keys if not group.unsound(key) and not group.rungs(key)[0].result.cell.is_baseline]
-    threshold = group.keys[1]
     for keeps in (True, False):
         keys = [key for key in sound if (group.rungs(key)[0].result.claim != Claim.LOSSY) is keeps]
         if not keys:
@@ -60,7 +59,7 @@ def tops(group: LadderGroup) -> Iterator[Line]:
             f"{fewer(ratio, 'threshold decoding')}{over(group)}. It takes {number(nfe, 1)} forwards a prompt; the "
             f"fewest that its steps allow are {number(least, 1)}, one a block would be {number(blocks, 1)}."
         )
-        yield "note", f"{text[0].upper()}{text[1:]}{paces(group, threshold, top)}"
+        yield "note", f"{text[0].upper()}{text[1:]}{paces(group, top)}"
 
 
 def over(group: LadderGroup) -> str:
@@ -69,21 +68,23 @@ def over(group: LadderGroup) -> str:
     return f", in the arithmetic mean of {count(n, 'task')}" if n > 1 else ""
 
 
-def paces(group: LadderGroup, threshold: str, top: str) -> str:
-    """Throughput over standard decoding, of threshold decoding and of a rung, where no timing is in doubt."""
-    both = [(key, group.mean(key, pace_of, arithmetic)) for key in (threshold, top)]
+def paces(group: LadderGroup, top: str) -> str:
+    """Throughput over the lowest rung, of threshold decoding and of a rung, where no timing is in doubt."""
+    both = [(key, group.mean(key, over_lowest(group), arithmetic)) for key in (THRESHOLD, top)]
     rungs = [rung for key, _ in both for rung in group.rungs(key)]
     if any(estimate.value is None for _, estimate in both):
         return ""
-    if any(rung.result.pace and rung.result.pace.doubts for rung in rungs):
+    if any(map(is_doubted, rungs)):
         return " A timing failed a gate: nothing is said of throughput."
     free, own = (f"{number(one.value)} {TIMES} ({evidence(one)})" for _, one in both)
+    if not group.over_standard:
+        return f" Throughput over threshold decoding: this rung {own}."
     return f" Throughput over standard decoding: threshold {free}, this rung {own}."
 
 
 def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
     """Each drafted rung against the one below it: forwards of all prompts together, throughput as a mean of tasks."""
-    for key in group.keys[2:]:
+    for key in group.drafted:
         if group.stepped(key):
             both = [
                 (group.before(ladder, rung), rung) for _, ladder in group.ladders if (rung := group.rung(ladder, key))
@@ -149,7 +150,7 @@ def turned(ratio: Estimate, above: str, below: str, within: str) -> str:
 def pace_step(group: LadderGroup, key: str) -> Estimate | None:
     """Throughput over the rung below, a mean of the tasks; None where it was not timed, or a timing failed a gate."""
     rungs, ratio = group.rungs(key), group.mean(key, lambda rung: rung.throughput, geometric)
-    doubted = any(rung.result.pace and rung.result.pace.doubts for rung in rungs)
+    doubted = any(map(is_doubted, rungs))
     return None if ratio.value is None or doubted else ratio
 
 

@@ -45,14 +45,19 @@ class Rung:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """Rungs from the lowest: the standard rule, the threshold rule, drafters of one kind."""
+    """Rungs from the lowest: the standard rule where it was run, the threshold rule, drafters of one kind."""
 
     rungs: tuple[Rung, ...]
 
     @property
     def threshold(self) -> CellResult:
         """Threshold decoding without drafts."""
-        return self.rungs[1].result
+        return next(rung.result for rung in self.rungs if rung.name == THRESHOLD)
+
+    @property
+    def over_standard(self) -> bool:
+        """Whether the standard rule is the lowest rung; without it throughput is over threshold decoding alone."""
+        return self.rungs[0].name == STANDARD
 
     @property
     def top(self) -> CellResult:
@@ -61,7 +66,7 @@ class Ladder:
 
 
 def ladders(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Ladder]:
-    """Every ladder of a run, in its order; none without both rules' draft-free cells in the plan.
+    """Every ladder of a run, in its order; none without the threshold rule's draft-free cell in the plan.
 
     A drafter that an axis multiplies (two cells of one name at one place) is no rung, but a study of that axis.
     """
@@ -76,8 +81,9 @@ def ladders(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iter
         own = [result for result in own if named[result.cell.drafter.name] == 1]
         threshold = free.get(own[0].cell.baseline().cell_id) if own else None
         standard = free.get(threshold.cell.timed_beside().cell_id) if threshold else None
-        if standard is not None and threshold is not None:
-            yield Ladder(rungs=tuple(rungs_of([standard, threshold, *own], rows)))
+        if threshold is not None:
+            lowest = [standard] if standard is not None else []
+            yield Ladder(rungs=tuple(rungs_of([*lowest, threshold, *own], rows)))
 
 
 def place_of(result: CellResult) -> str:
@@ -103,10 +109,8 @@ def rungs_of(results: list[CellResult], rows: Mapping[str, CellRows]) -> Iterato
 
 def name_of(before: CellResult | None, result: CellResult) -> str:
     """What a rung is, or adds."""
-    if before is None:
-        return STANDARD
-    if result.cell.is_baseline:
-        return THRESHOLD
+    if before is None or result.cell.is_baseline:
+        return STANDARD if result.cell.decode.commit == "standard" else THRESHOLD
     drafter, other = result.cell.drafter, before.cell.drafter
     first = before.cell.is_baseline
     added = [DRAFTS.get(drafter.kind, f"{drafter.kind} drafts")] if first else []

@@ -192,6 +192,52 @@ def test_the_fewest_follow_each_rung_s_own_cross_block_option(section, frames):
     assert "with cross-block drafts where the rung has them" in section.lead
 
 
+def test_without_the_standard_rule_the_ladder_stands_on_threshold_decoding_and_says_so(section):
+    """The same rows but for the standard rule's: what is over threshold decoding is the same number."""
+    cells = [cell for base in BASES for cell in set_cells(base, drafters=rungs(), standard=False)]
+    alone = info(framed(sweep(tuple(cells), prompts=12, timed=4)))
+    assert any(line.startswith("The standard rule was not run: throughput is over threshold") for line in lines(alone))
+    assert not any("was not run" in line for line in (*lines(section), *alone.findings, *section.findings))
+    for table, whole in zip(parts(alone, Table), parts(section, Table), strict=True):
+        assert not {"Over standard", "Got", "Less standard", "Identical to standard"} & {h.name for h in table.heads}
+        for heading, rows in table.groups:
+            assert [row[0].text for row in rows][:2] == ["threshold decoding", "+ set drafter and tree"]
+            other, first = by_name(whole, heading), next(iter(by_name(table, heading)))
+            for name, row in by_name(table, heading).items():
+                skipped = {"Timed", *(("Step: forwards", "Step: throughput") if name == first else ())}
+                assert {k: v for k, v in row.items() if k not in skipped} == {
+                    k: other[name][k] for k in row if k not in skipped
+                }
+    (pace, forwards) = parts(alone, Chart)
+    assert pace.title.startswith("Throughput over threshold decoding: ")
+    assert {point.y for point in pace.points if point.series == "threshold decoding"} == {1.0}
+    assert len(pace.points) == len(forwards.points) == 3 * 6
+    assert any("Throughput over threshold decoding: this rung " in line for line in lines(alone))
+    noisy = info(framed(sweep(tuple(cells), prompts=6, timed=3, faults=Faults(noisy=True))))
+    assert any("failed a gate: nothing is said of throughput" in line for line in lines(noisy))
+    marked = by_name(parts(noisy, Table)[0], "tiny-arith")["+ cross-block"]
+    assert marked["Over threshold"].text.endswith("\u2020")
+    assert marked["Step: throughput"].text.endswith("\u2020")
+
+
+def test_drafters_of_another_budget_or_kind_are_named_as_ladders_of_their_own():
+    free = set_cells(BASES[0], drafters=rungs()[:2])
+    small = replace(rungs()[2], name="small", budget=4)
+    other = replace(rungs()[0], name="series", kind="freedave", digest="")
+    more = tuple(replace(free[1], drafter=replace(one, budget=budget)) for one, budget in ((small, 4), (other, 8)))
+    section = info(framed(sweep((*free, *more), prompts=4, timed=0)))
+    said = [
+        [text for part in group.parts if isinstance(part, Lines) for _, text in part.lines] for group in section.groups
+    ]
+    assert "A ladder of its own, with budget 4, not 8: small." in said[0]
+    assert "A ladder of its own, with kind freedave, not spot-sets: series." in said[0]
+    assert "A ladder of its own, with budget 8, not 4: sets, floor." in said[1]
+    both = info(framed(sweep(set_cells(BASES[0], budgets=(4, 8), drafters=rungs()[:2]), prompts=4, timed=0)))
+    assert not any(
+        "of its own" in text for g in both.groups for p in g.parts if isinstance(p, Lines) for _, text in p.lines
+    )
+
+
 def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():
     section = info(framed(sweep(CELLS, prompts=6, timed=3, faults=Faults(empty_cells=1))))
     said = [text for part in parts(section, Lines) for level, text in part.lines if level == "warning"]
