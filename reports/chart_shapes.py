@@ -2,11 +2,12 @@
 
 import altair as alt
 
-from reports.chart_style import COLOURS, NEUTRAL, SHAPES, colour, cycle, marks, rule, style, used
+from reports.chart_style import COLOURS, NEUTRAL, SHAPES, colour, cycle, legend, marks, rule, style, used
 from reports.model import Chart
 
 SMALL = 22
 TALL = 15  # pixels of a rung's bar
+HOLLOW = "transparent"  # the inside of a mark, in the picture and in its legend
 ROOM = 0.35  # of the width of a scatter
 
 
@@ -97,20 +98,21 @@ def scatter(chart: Chart) -> list[alt.Chart]:
     faint = {"strokeWidth": 1, "opacity": 0.3, "aria": False}
     upright = alt.Chart().mark_rule(**faint).encode(x=x, y="low:Q", y2="high:Q", color=colour(chart))
     level = alt.Chart().mark_rule(**faint).encode(x="left:Q", x2="right:Q", y=y, color=colour(chart))
-    shape = alt.Shape(
-        "series:N", sort=used(chart), title=None, scale=alt.Scale(domain=used(chart), range=cycle(SHAPES, chart))
-    )
+    order, hollow = used(chart), {point.series for point in chart.points if point.open}
+    shape = alt.Shape("series:N", sort=order, title=None, scale=alt.Scale(domain=order, range=cycle(SHAPES, chart)))
+    colours = zip(order, cycle(COLOURS, chart), strict=True)
+    inside = alt.Scale(domain=order, range=[HOLLOW if series in hollow else own for series, own in colours])
     mark = (
         alt.Chart()
-        .mark_point(size=60, strokeWidth=1.8, opacity=1)
+        .mark_point(strokeWidth=1.8, opacity=1)
         .encode(
             x=x,
             y=y,
             stroke=colour(chart),
             shape=shape,
             description="name:N",
-            fill=colour(chart),
-            fillOpacity=alt.FillOpacity("fill:Q", scale=None, legend=None),
+            fill=alt.Fill("series:N", sort=order, legend=legend(chart), scale=inside),
+            size=alt.Size("size:Q", scale=None, legend=None),
         )
     )
     said = alt.Chart().mark_text(align="left", dx=7, dy=-7, fontSize=10, aria=False).encode(x=x, y=y, text="said:N")

@@ -34,18 +34,16 @@ def rule(chart: Chart, axis: str) -> list[alt.Chart]:
 def colour(chart: Chart) -> alt.Color:
     """Colour by series, the same in every chart of a page."""
     order = used(chart)
-    legend = (
-        alt.Legend(
-            orient="top",
-            title=None,
-            labelLimit=520,
-            symbolOpacity=1,
-            columnPadding=16,
-        )
-        if chart.shape != "dots"
-        else None
+    return alt.Color(
+        "series:N", sort=order, legend=legend(chart), scale=alt.Scale(domain=order, range=cycle(COLOURS, chart))
     )
-    return alt.Color("series:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=cycle(COLOURS, chart)))
+
+
+def legend(chart: Chart) -> alt.Legend | None:
+    """The legend above a picture, shared by all that says a series; rows of dots have names of their own."""
+    if chart.shape == "dots":
+        return None
+    return alt.Legend(orient="top", title=None, labelLimit=520, symbolOpacity=1, columnPadding=16)
 
 
 def style() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from reports import same_place
 from reports.chart_shapes import bands, bars, dots, frame_of, lines, rungs, scatter
 from reports.chart_style import looks, used
 from reports.model import Chart, Point
@@ -61,8 +62,10 @@ def picture(chart: Chart) -> dict[str, Any]:
 
 def merged(chart: Chart) -> Chart:
     """The chart with series that are equal in every point as one, named `ssd = freedave`; in rows of dots and in bars
-    all show.
+    all show. In a scatter equal marks of one series are one.
     """
+    if chart.shape == "scatter":
+        return replace(chart, points=same_place.joined(chart.points))
     if chart.shape in ALONE:
         return chart
     points = {name: tuple(replace(p, series="") for p in chart.points if p.series == name) for name in used(chart)}
@@ -92,8 +95,12 @@ def rows(chart: Chart) -> list[dict[str, Any]]:
         return [{**values(chart, point), **look[point.series], "place": point.x} for point in ordered(chart)]
     if chart.shape == "bars":
         return stacked(chart)
-    if chart.shape in ("rungs", "scatter"):
+    if chart.shape == "rungs":
         return [values(chart, point) | extras(chart, point) for point in ordered(chart)]
+    if chart.shape == "scatter":
+        beside = same_place.drawn(ordered(chart))
+        sized = ((point, *beside[point]) for point in ordered(chart))
+        return [values(chart, p) | extras(chart, p) | {"size": size, "said": said} for p, size, said in sized]
     ticks, order = sorted({point.x for point in chart.points}), used(chart)
     step = SPREAD / max(1, len(order) - 1)
     grey = {
@@ -134,7 +141,7 @@ def values(chart: Chart, point: Point) -> dict[str, Any]:
     ends = (point.low, point.high) if has_interval else (point.y, point.y)
     x = int(point.x) if point.x == int(point.x) else point.x
     span = f", {number(point.low, chart.digits)} to {number(point.high, chart.digits)}" if has_interval else ""
-    where = chart.y if chart.shape in ROWS else f"{chart.x} {x}"
+    where = chart.y if chart.shape in ROWS else f"{chart.x} {chart.at(point)}"
     told = f"{point.facet}, {point.series}, {where}: {number(point.y, chart.digits)}{span}{point.mark}"
     least = f", {chart.least} {number(point.least, chart.digits)}" if point.least is not None else ""
     name = f"{told}{least}{f', {point.text}' if point.text else ''}"
@@ -147,7 +154,6 @@ def extras(chart: Chart, point: Point) -> dict[str, Any]:
     end = max(value for value in (point.y, point.high, point.least) if value is not None)
     ends = (point.x_low, point.x_high)
     left, right = (point.x, point.x) if None in ends else ends
-    shown = chart.shape == "rungs" or point.front
     cut = {"low": max(point.low, frame_of(chart)[0])} if chart.shape == "scatter" and point.low is not None else {}
     return {
         **cut,
@@ -159,7 +165,7 @@ def extras(chart: Chart, point: Point) -> dict[str, Any]:
         "edge": [4, 3] if point.open else [1, 0],
         "least": point.least,
         "end": end,
-        "said": point.text if shown else "",
+        "said": point.text,
     }
 
 

@@ -6,8 +6,8 @@ Rungs whose output may differ are hollow and say so; a tick is the fewest forwar
 from collections.abc import Callable, Iterator
 
 from reports import marks
-from reports.ladder_groups import LadderGroup, is_sound, key_of
-from reports.ladder_tables import pace_of
+from reports.ladder_groups import LadderGroup, is_doubted, is_sound, key_of
+from reports.ladder_tables import over_lowest
 from reports.model import Chart, Point
 from reports.text import TIMES
 from sweeps.claims import Claim
@@ -21,14 +21,15 @@ MOST_PANELS = 9
 
 def charts(group: LadderGroup) -> tuple[Chart, ...]:
     """The pictures that have a bar beside that of standard decoding."""
+    lowest = "standard" if group.over_standard else "threshold"
     above = tuple(key for key in group.keys if group.rungs(key)[0].result.cell.decode.commit != "standard")
     made = (
         chart(
             group,
             group.keys,
-            "Throughput over standard decoding",
-            f"throughput over standard ({TIMES})",
-            pace_of,
+            f"Throughput over {lowest} decoding",
+            f"throughput over {lowest} ({TIMES})",
+            over_lowest(group),
             lambda rung: undefined(),
             timed=True,
         ),
@@ -118,6 +119,5 @@ def bar(facet: str, series: str, rung: Rung, value: Estimate, least: Estimate, m
 
 
 def doubt(rung: Rung, timed: bool) -> str:
-    """The dagger of a throughput over standard decoding that rests on a timing which failed a gate."""
-    pace = rung.result.pace
-    return f" {marks.GATE}" if timed and pace is not None and pace.doubts and pace.ratio.value is not None else ""
+    """The dagger of a throughput that rests on a timing which failed a gate; a bar without a value is not drawn."""
+    return f" {marks.GATE}" if timed and is_doubted(rung) else ""

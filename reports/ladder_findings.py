@@ -7,15 +7,15 @@ Broken and incomplete rungs are named and enter nothing.
 from collections.abc import Iterator
 
 from reports.frames import Frames
-from reports.ladder_groups import LadderGroup, is_sound, pooled_forwards, pooled_outputs
-from reports.ladder_tables import pace_of
+from reports.ladder_groups import LadderGroup, is_doubted, is_sound, pooled_forwards, pooled_outputs
+from reports.ladder_tables import over_lowest
 from reports.model import Level, Lines
 from reports.phrases import evidence, fewer
 from reports.text import TIMES, count, interval, number, percent
 from sweeps.claims import Claim
-from sweeps.ladder import Rung
+from sweeps.ladder import THRESHOLD, Rung
 from sweeps.means import arithmetic, geometric
-from sweeps.statistics import Estimate
+from sweeps.statistics import AGREE, Estimate
 
 Line = tuple[Level, str]
 PAPER = "the paper has product within 4 points of exact on each task"
@@ -44,7 +44,6 @@ def unsound(group: LadderGroup) -> Iterator[Line]:
 def tops(group: LadderGroup) -> Iterator[Line]:
     """The highest rung that keeps the output, and the highest that may change it: forwards, floor and throughput."""
     sound = [key for key in group.keys if not group.unsound(key) and not group.rungs(key)[0].result.cell.is_baseline]
-    threshold = group.keys[1]
     for keeps in (True, False):
         keys = [key for key in sound if (group.rungs(key)[0].result.claim != Claim.LOSSY) is keeps]
         if not keys:
@@ -60,7 +59,7 @@ def tops(group: LadderGroup) -> Iterator[Line]:
             f"{fewer(ratio, 'threshold decoding')}{over(group)}. It takes {number(nfe, 1)} forwards a prompt; the "
             f"fewest that its steps allow are {number(least, 1)}, one a block would be {number(blocks, 1)}."
         )
-        yield "note", f"{text[0].upper()}{text[1:]}{paces(group, threshold, top)}"
+        yield "note", f"{text[0].upper()}{text[1:]}{paces(group, top)}"
 
 
 def over(group: LadderGroup) -> str:
@@ -69,21 +68,23 @@ def over(group: LadderGroup) -> str:
     return f", in the arithmetic mean of {count(n, 'task')}" if n > 1 else ""
 
 
-def paces(group: LadderGroup, threshold: str, top: str) -> str:
-    """Throughput over standard decoding, of threshold decoding and of a rung, where no timing is in doubt."""
-    both = [(key, group.mean(key, pace_of, arithmetic)) for key in (threshold, top)]
+def paces(group: LadderGroup, top: str) -> str:
+    """Throughput over the lowest rung, of threshold decoding and of a rung, where no timing is in doubt."""
+    both = [(key, group.mean(key, over_lowest(group), arithmetic)) for key in (THRESHOLD, top)]
     rungs = [rung for key, _ in both for rung in group.rungs(key)]
     if any(estimate.value is None for _, estimate in both):
         return ""
-    if any(rung.result.pace and rung.result.pace.doubts for rung in rungs):
+    if any(map(is_doubted, rungs)):
         return " A timing failed a gate: nothing is said of throughput."
     free, own = (f"{number(one.value)} {TIMES} ({evidence(one)})" for _, one in both)
+    if not group.over_standard:
+        return f" Throughput over threshold decoding: this rung {own}."
     return f" Throughput over standard decoding: threshold {free}, this rung {own}."
 
 
 def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
     """Each drafted rung against the one below it: forwards of all prompts together, throughput as a mean of tasks."""
-    for key in group.keys[2:]:
+    for key in group.drafted:
         if group.stepped(key):
             both = [
                 (group.before(ladder, rung), rung) for _, ladder in group.ladders if (rung := group.rung(ladder, key))
@@ -95,34 +96,55 @@ def steps(group: LadderGroup, frames: Frames) -> Iterator[Line]:
 
 
 def verdict(forwards: Estimate, pace: Estimate | None) -> Line:
-    """Whether a step helps: it saves forwards, or time. `pace` is None where no timing speaks of it."""
-    if forwards.above() or (pace is not None and pace.above()):
-        level: Level = "good"
-        said = "helps"
-    elif pace is None:
-        level, said = ("warning" if forwards.below() else "note"), "does not help here in forwards"
-    else:
-        level, said = ("warning" if forwards.below() or pace.below() else "note"), "does not help here"
-    timed = f"; throughput {times(pace)}" if pace is not None else "; of throughput nothing can be said"
-    return level, f"{said}: forwards {saved(forwards)}{timed}"
+    """Whether a step helps: it saves forwards, or time. `pace` is None where no timing speaks of it.
+
+    What has no interval is not judged, neither way; a step of which nothing can be judged is said to be that alone.
+    """
+    both = {"forwards": forwards} | ({"throughput": pace} if pace is not None else {})
+    judged = [name for name, ratio in both.items() if is_judged(ratio)]
+    if not judged:
+        return "note", f"cannot be judged ({'; '.join(f'{name} {bare(ratio)}' for name, ratio in both.items())})"
+    timed = f"throughput {times(pace)}" if pace is not None else "of throughput nothing can be said"
+    text = f"forwards {saved(forwards)}; {timed}"
+    if any(ratio.above() for ratio in both.values()):
+        return "good", f"helps: {text}"
+    level: Level = "warning" if any(ratio.below() for ratio in both.values()) else "note"
+    return level, f"does not help here{'' if len(judged) == 2 else f' in {judged[0]}'}: {text}"
+
+
+def is_judged(ratio: Estimate) -> bool:
+    """Whether a ratio says anything: it has an interval, or is the same on every single prompt."""
+    return ratio.has_interval or is_unchanged(ratio)
+
+
+def is_unchanged(ratio: Estimate) -> bool:
+    """Whether a step changes no prompt; sums of a few prompts are also equal by chance."""
+    return ratio.value == 1.0 and (ratio.low == ratio.high if ratio.has_interval else ratio.why == AGREE)
+
+
+def bare(ratio: Estimate) -> str:
+    """A ratio with what it rests on."""
+    return f"ratio {number(ratio.value, 3)}, {evidence(ratio)}"
 
 
 def saved(ratio: Estimate) -> str:
     """What a step does to forwards."""
-    numbers = f"(ratio {number(ratio.value, 3)}, {evidence(ratio)})"
-    if ratio.value == 1.0 and ratio.low == ratio.high:
-        return f"stay as they are {numbers}"
-    if ratio.above():
-        return f"are fewer {numbers}"
-    if ratio.below():
-        return f"are more {numbers}"
-    return f"differ by no more than chance may give {numbers}" if ratio.has_interval else f"cannot be judged {numbers}"
+    if is_unchanged(ratio):
+        return f"stay as they are ({bare(ratio)})"
+    return f"{turned(ratio, 'are fewer', 'are more', 'differ by no more than chance may give')} ({bare(ratio)})"
 
 
 def times(ratio: Estimate) -> str:
     """What a step does to throughput."""
-    said = "is higher" if ratio.above() else "is lower" if ratio.below() else "shows no change beyond its interval"
+    said = turned(ratio, "is higher", "is lower", "shows no change beyond its interval")
     return f"{said} ({number(ratio.value)} {TIMES} the rung before, {evidence(ratio)})"
+
+
+def turned(ratio: Estimate, above: str, below: str, within: str) -> str:
+    """The words for the side on which a ratio lies; without an interval it lies on none."""
+    if not ratio.has_interval:
+        return "cannot be judged"
+    return above if ratio.above() else below if ratio.below() else within
 
 
 def pace_step(group: LadderGroup, key: str) -> Estimate | None:

@@ -30,6 +30,16 @@ class LadderGroup:
     keys: tuple[str, ...]
     names: dict[str, str]
 
+    @property
+    def over_standard(self) -> bool:
+        """Whether the standard rule is a rung; else throughput is over threshold decoding."""
+        return self.ladders[0][1].over_standard
+
+    @property
+    def drafted(self) -> tuple[str, ...]:
+        """The rungs with drafts."""
+        return tuple(key for key in self.keys if not self.rungs(key)[0].result.cell.is_baseline)
+
     def rung(self, ladder: Ladder, key: str) -> Rung | None:
         """The rung of a ladder; None where it has none."""
         return next((rung for rung in ladder.rungs if key_of(rung) == key), None)
@@ -68,6 +78,13 @@ def is_sound(result: CellResult) -> bool:
     return bool(result.n) and result.n == result.n_expected and timed and not marks.is_broken(result)
 
 
+def is_doubted(rung: Rung) -> bool:
+    """Whether a timing behind a rung's throughput failed a gate: of a drafted one beside threshold decoding too."""
+    result, links = rung.result, rung.result.pace.doubts if rung.result.pace else ()
+    timed = not result.cell.is_baseline and result.throughput.ratio.value is not None
+    return bool(links or (timed and result.throughput.doubts))
+
+
 def key_of(rung: Rung) -> str:
     """What a rung is called in every task."""
     return rung.name if rung.result.cell.is_baseline else rung.result.cell.drafter.name
@@ -84,8 +101,8 @@ def ladder_groups(frames: Frames, labels: Labels) -> list[LadderGroup]:
         title = [labels.setting[cell_id], f"D = {cell.drafter.budget}"]
         title += [f"seed {cell.seed}"] if seeds else []
         title += [cell.drafter.kind] if kinds else []
-        groups[", ".join(title), cell.drafter.digest].append((labels.task[cell_id], ladder))
-    return [group_of(str(title), own) for (title, _), own in groups.items()]
+        groups[", ".join(title), cell.drafter.digest, ladder.over_standard].append((labels.task[cell_id], ladder))
+    return [group_of(str(title), own) for (title, *_), own in groups.items()]
 
 
 def group_of(title: str, own: list[tuple[str, Ladder]]) -> LadderGroup:

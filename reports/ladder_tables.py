@@ -1,10 +1,11 @@
 """The two tables of a ladder, rung by rung and task by task: what each costs, and what becomes of the outputs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reports import marks
 from reports.frames import Frames
-from reports.ladder_groups import LadderGroup, Mean, Read, key_of, pooled_outputs, standard_id, threshold_id
+from reports.ladder_groups import LadderGroup, Mean, Read, is_doubted, key_of, pooled_outputs, standard_id, threshold_id
 from reports.model import Head, Table, Value
 from reports.shown import points, shown
 from reports.text import DASH, NOT_AVAILABLE, TIMES, interval, number
@@ -20,22 +21,24 @@ COSTS = (
     Head(name="Rung", number=False),
     Head(name="Claim", number=False, meaning="what the output may claim to be, against threshold decoding"),
     Head(name="Prompts"),
+    Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
+    Head(name="Step: forwards", unit=TIMES, meaning="forwards of the rung before over own: above 1 the step helps"),
     Head(name="Over standard", unit=f"{TIMES}, throughput", meaning="tokens/s over standard decoding's, same prompts"),
+    Head(name="Step: throughput", unit=TIMES, meaning="throughput over that of the rung before"),
+    Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),
+    Head(
+        name="Fewest",
+        unit="for its steps",
+        meaning="by any drafter of this budget, with cross-block drafts where this rung has them",
+    ),
+    Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
+    Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
     Head(
         name="Got",
         number=False,
-        meaning=f"{DIRECT}: side by side; {LINKS}: over threshold, times threshold over standard",
+        meaning=f"over standard; {DIRECT}: side by side; {LINKS}: over threshold, times threshold over standard",
     ),
-    Head(name="Timed", unit="prompts", meaning="prompts behind the throughput over standard"),
-    Head(name="Over threshold", unit=f"{TIMES}, throughput", meaning="tokens/s over threshold's, side by side"),
-    Head(name="NFE", unit="forwards/prompt", meaning="target forwards, mean over prompts"),
-    Head(
-        name="Fewest", unit="for its steps", meaning="by any drafter of this budget that may cross blocks, or may not"
-    ),
-    Head(name="Blocks", unit="fewest of all", meaning="one forward a block: the fewest whatever the steps and budget"),
-    Head(name="NFE reduction", unit=f"{TIMES}, over threshold", meaning="threshold decoding's forwards over own"),
-    Head(name="Step: forwards", unit=TIMES, meaning="forwards of the rung before over own: above 1 the step helps"),
-    Head(name="Step: throughput", unit=TIMES, meaning="throughput over that of the rung before"),
+    Head(name="Timed", unit="prompts", meaning="prompts behind the throughput over the lowest rung"),
 )
 OUTPUTS = (
     Head(name="Rung", number=False),
@@ -49,6 +52,7 @@ OUTPUTS = (
     Head(name="Less standard", unit="points", meaning="right answers less standard decoding's, paired; Tango"),
     Head(name="Identical to standard", unit="%", meaning="equal kept outputs; Wilson interval"),
 )
+AGAINST_STANDARD = ("Over standard", "Got", "Less standard", "Identical to standard")
 Row = tuple[Value, ...]
 
 
@@ -58,7 +62,9 @@ def costs(group: LadderGroup, frames: Frames) -> Table:
     if len(group.ladders) > 1:
         means = (("Arithmetic mean of the tasks", arithmetic), ("Geometric mean of the tasks", geometric))
         bodies += [(name, tuple(mean_row(group, key, of) for key in group.keys)) for name, of in means]
-    return Table(caption=f"Ladder, what each rung costs: {group.title}", heads=COSTS, groups=tuple(bodies))
+    return measured(
+        group, Table(caption=f"Ladder, what each rung costs: {group.title}", heads=COSTS, groups=tuple(bodies))
+    )
 
 
 def outputs(group: LadderGroup, frames: Frames) -> Table:
@@ -72,27 +78,37 @@ def outputs(group: LadderGroup, frames: Frames) -> Table:
             for key in group.keys
         )
         bodies.append(("Prompts of all tasks together", tuple(rows)))
-    return Table(caption=f"Ladder, what becomes of the outputs: {group.title}", heads=OUTPUTS, groups=tuple(bodies))
+    caption = f"Ladder, what becomes of the outputs: {group.title}"
+    return measured(group, Table(caption=caption, heads=OUTPUTS, groups=tuple(bodies)))
+
+
+def measured(group: LadderGroup, table: Table) -> Table:
+    """The table without what is against standard decoding, where that was not run."""
+    if group.over_standard:
+        return table
+    kept = [place for place, head in enumerate(table.heads) if head.name not in AGAINST_STANDARD]
+    bodies = tuple((name, tuple(tuple(row[i] for i in kept) for row in rows)) for name, rows in table.groups)
+    return replace(table, heads=tuple(table.heads[i] for i in kept), groups=bodies)
 
 
 def cost_row(group: LadderGroup, ladder: Ladder, rung: Rung) -> Row:
     """One rung on one task; a step from a broken rung is marked as one."""
     result, below = rung.result, group.before(ladder, rung)
     cross = marks.broken(result, below.result) if below is not None else ""
-    pace, doubted = pace_of(rung), bool(result.pace and result.pace.doubts)
+    pace, doubted = over_lowest(group)(rung), is_doubted(rung)
     return (
         named(group, key_of(rung), [rung]),
         marks.claim(result),
         marks.prompts(result),
-        dagger(shown(pace), doubted),
-        Value(got(rung)),
-        Value(str(pace.n) if result.pace else DASH),
-        marks.doubted(shown(over_threshold(rung)), result) if not result.cell.is_baseline else Value(DASH),
         shown(result.nfe, 1),
-        *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
-        shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
         crossed(stepped(rung.forwards), cross),
+        dagger(shown(pace), doubted),
         crossed(dagger(stepped(rung.throughput), bool(rung.doubts)), cross),
+        shown(result.nfe_reduction) if not result.cell.is_baseline else Value(DASH),
+        *floors(rung.least, rung.blocks, result.cell.decode.commit == "threshold"),
+        marks.doubted(shown(over_threshold(rung)), result) if not result.cell.is_baseline else Value(DASH),
+        Value(got(rung)),
+        Value(DASH) if rung is ladder.rungs[0] else Value(str(pace.n)),
     )
 
 
@@ -101,24 +117,24 @@ def mean_row(group: LadderGroup, key: str, of: Mean) -> Row:
     if group.unsound(key):
         return unsound_row(group, key, COSTS)
     rungs = group.rungs(key)
-    first, doubted = rungs[0], any(rung.result.pace and rung.result.pace.doubts for rung in rungs)
+    first, doubted = rungs[0], any(map(is_doubted, rungs))
     is_free, by_standard = first.result.cell.is_baseline, first.result.cell.decode.commit == "standard"
-    pace, beside_doubted = group.mean(key, pace_of, of), any(rung.result.throughput.doubts for rung in rungs)
+    pace = group.mean(key, over_lowest(group), of)
     return (
         named(group, key, rungs),
         Value(first.result.claim),
         Value(str(sum(rung.result.n for rung in rungs))),
-        Value(DASH) if by_standard else dagger(shown(pace), doubted),
-        Value(got(first)),
-        Value(DASH) if by_standard else Value(str(pace.n)),
-        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), beside_doubted),
         shown(group.mean(key, lambda rung: rung.result.nfe, of), 1),
+        stepped(step(group, key, lambda rung: rung.forwards, of)),
+        Value(DASH) if by_standard else dagger(shown(pace), doubted),
+        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), any(rung.doubts for rung in rungs)),
+        Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
         *floors(
             group.mean(key, lambda rung: rung.least, of), group.mean(key, lambda rung: rung.blocks, of), not by_standard
         ),
-        Value(DASH) if is_free else shown(group.mean(key, lambda rung: rung.result.nfe_reduction, of)),
-        stepped(step(group, key, lambda rung: rung.forwards, of)),
-        dagger(stepped(step(group, key, lambda rung: rung.throughput, of)), any(rung.doubts for rung in rungs)),
+        Value(DASH) if is_free else dagger(shown(group.mean(key, over_threshold, of)), doubted),
+        Value(got(first)),
+        Value(DASH) if key == group.keys[0] else Value(str(pace.n)),
     )
 
 
@@ -183,8 +199,22 @@ def named(group: LadderGroup, key: str, rungs: Sequence[Rung]) -> Value:
 def pace_of(rung: Rung) -> Estimate:
     """Throughput over standard decoding: of the standard rung itself 1, by definition."""
     if rung.result.cell.decode.commit == "standard":
-        return Estimate(value=1.0, low=None, high=None, n=rung.result.n, how="definition")
+        return one(rung)
     return rung.result.pace.ratio if rung.result.pace else undefined()
+
+
+def over_lowest(group: LadderGroup) -> Read:
+    """Throughput over the group's lowest rung, which has 1 by definition: standard decoding, or threshold decoding."""
+    return (
+        pace_of
+        if group.over_standard
+        else lambda rung: one(rung) if rung.result.cell.is_baseline else over_threshold(rung)
+    )
+
+
+def one(rung: Rung) -> Estimate:
+    """The ratio of a rung to itself."""
+    return Estimate(value=1.0, low=None, high=None, n=rung.result.n, how="definition")
 
 
 def got(rung: Rung) -> str:

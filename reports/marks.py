@@ -120,7 +120,7 @@ def places(points: list[Point], chart: Chart) -> str:
 def place(chart: Chart, points: Iterable[Point], facet: str, series: str) -> str:
     """Panel and series, with the places of `points` where these are not all of the series."""
     own, every = (
-        [f"{p.x:g}" for p in some if (p.facet, p.series) == (facet, series)] for some in (points, chart.points)
+        [chart.at(p) for p in some if (p.facet, p.series) == (facet, series)] for some in (points, chart.points)
     )
     at = "" if len(own) == len(every) or chart.shape in ("dots", "rungs") else f" at {', '.join(own)}"
     return f"{facet}, {series}{at}"

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from reports.text import number
+
 Level = Literal["alarm", "warning", "note", "good"]
 
 
@@ -103,6 +105,10 @@ class Chart:
     text: str = ""
     least: str = ""
     kind: Literal["chart"] = "chart"
+
+    def at(self, point: Point) -> str:
+        """The place of a point in words: in a scatter a measured number, as tables show it."""
+        return number(point.x) if self.shape == "scatter" else f"{point.x:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,16 @@
 """Ratios in words, each with the interval and the prompts it rests on; a ratio below 1 is never called `fewer`."""
 
+from dataclasses import replace
+
 from reports.text import count, interval, number
-from sweeps.statistics import FEWEST, Estimate, more_than_chance
+from sweeps.statistics import Estimate, more_than_chance
 
 UNCORRECTED = "Intervals are not corrected for the number of comparisons."
 
 
 def span(estimate: Estimate) -> str:
     """The interval, or why there is none."""
-    why = "no interval from so few prompts" if estimate.n < FEWEST else "no interval: all prompts agree"
-    return interval(estimate) or why
+    return interval(estimate) or f"no interval{f': {estimate.why}' if estimate.why else ''}"
 
 
 def evidence(estimate: Estimate) -> str:
@@ -20,7 +21,7 @@ def evidence(estimate: Estimate) -> str:
 def inverted(ratio: Estimate) -> Estimate:
     """One over a ratio, its interval turned round."""
     value, low, high = (1 / end if end else None for end in (ratio.value, ratio.high, ratio.low))
-    return Estimate(value=value, low=low, high=high, n=ratio.n, how=ratio.how)
+    return replace(ratio, value=value, low=low, high=high)
 
 
 def fewer(ratio: Estimate, than: str) -> str:

@@ -133,7 +133,7 @@ def numbers(chart: Chart) -> Table:
     for point in chart.points:
         low, high = number(point.low, chart.digits), number(point.high, chart.digits)
         span = DASH if point.low is None or point.high is None else f"{low} {DASH} {high}"
-        place = [f"{point.x:.4g}"] if placed else []
+        place = [chart.at(point)] if placed else []
         texts = [point.facet, point.series, *place, number(point.y, chart.digits) + point.mark, span]
         texts += [DASH if point.least is None else number(point.least, chart.digits)] if chart.least else []
         texts += [point.text] if chart.text else []

@@ -19,6 +19,7 @@ from sweeps.statistics import Estimate, mean, ratio_of_sums, undefined
 
 STANDARD, THRESHOLD = "standard decoding", "threshold decoding"
 DRAFTS = {"spot-sets": "set drafter and tree"}
+WORDS = {"gamma": "mass floor", "refresh": "draft refresh"}
 OPTIONS = ("gamma", "cross_block", "refresh", "acceptance", "max_commit")
 
 
@@ -45,14 +46,19 @@ class Rung:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """Rungs from the lowest: the standard rule, the threshold rule, drafters of one kind."""
+    """Rungs from the lowest: the standard rule where it was run, the threshold rule, drafters of one kind."""
 
     rungs: tuple[Rung, ...]
 
     @property
     def threshold(self) -> CellResult:
         """Threshold decoding without drafts."""
-        return self.rungs[1].result
+        return next(rung.result for rung in self.rungs if rung.name == THRESHOLD)
+
+    @property
+    def over_standard(self) -> bool:
+        """Whether the standard rule is the lowest rung; without it throughput is over threshold decoding alone."""
+        return self.rungs[0].name == STANDARD
 
     @property
     def top(self) -> CellResult:
@@ -61,7 +67,7 @@ class Ladder:
 
 
 def ladders(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iterator[Ladder]:
-    """Every ladder of a run, in its order; none without both rules' draft-free cells in the plan.
+    """Every ladder of a run, in its order; none without the threshold rule's draft-free cell in the plan.
 
     A drafter that an axis multiplies (two cells of one name at one place) is no rung, but a study of that axis.
     """
@@ -76,8 +82,9 @@ def ladders(results: Iterable[CellResult], rows: Mapping[str, CellRows]) -> Iter
         own = [result for result in own if named[result.cell.drafter.name] == 1]
         threshold = free.get(own[0].cell.baseline().cell_id) if own else None
         standard = free.get(threshold.cell.timed_beside().cell_id) if threshold else None
-        if standard is not None and threshold is not None:
-            yield Ladder(rungs=tuple(rungs_of([standard, threshold, *own], rows)))
+        if threshold is not None:
+            lowest = [standard] if standard is not None else []
+            yield Ladder(rungs=tuple(rungs_of([*lowest, threshold, *own], rows)))
 
 
 def place_of(result: CellResult) -> str:
@@ -111,30 +118,28 @@ def doubts_of(before: CellResult | None, result: CellResult) -> tuple[str, ...]:
 
 def name_of(before: CellResult | None, result: CellResult) -> str:
     """What a rung is, or adds."""
-    if before is None:
-        return STANDARD
-    if result.cell.is_baseline:
-        return THRESHOLD
+    if before is None or result.cell.is_baseline:
+        return STANDARD if result.cell.decode.commit == "standard" else THRESHOLD
     drafter, other = result.cell.drafter, before.cell.drafter
     first = before.cell.is_baseline
     added = [DRAFTS.get(drafter.kind, f"{drafter.kind} drafts")] if first else []
-    added += list(changes(NO_DRAFTER if first else other, drafter))
-    return f"+ {', '.join(added) or drafter.name}"
+    more, gone = changes(NO_DRAFTER if first else other, drafter)
+    plus = f"+ {', '.join(added + more or [drafter.name])}" if added or more or not gone else ""
+    return ", ".join([*([plus] if plus else []), *([f"without {', '.join(gone)}"] if gone else [])])
 
 
-def changes(other: DrafterSpec, drafter: DrafterSpec) -> Iterator[str]:
-    """The options in which a drafter differs from another, in words."""
+def changes(other: DrafterSpec, drafter: DrafterSpec) -> tuple[list[str], list[str]]:
+    """The options that a drafter has and another has not, or has otherwise; and those that it lacks, in words."""
+    more: list[str] = []
+    gone: list[str] = []
     for option in OPTIONS:
         value = getattr(drafter, option)
         if value == getattr(other, option):
             continue
-        if option == "gamma":
-            yield f"mass floor {value:g}" if value else "no mass floor"
-        elif option == "acceptance":
-            yield str(value)
-        else:
-            name = {"refresh": "draft refresh"}.get(option, option.replace("_", "-"))
-            yield name if value else f"no {name}"
+        name = WORDS.get(option, option.replace("_", "-"))
+        text = str(value) if option == "acceptance" else f"{name} {value:g}" if option == "gamma" else name
+        (more.append(text) if value else gone.append(name))
+    return more, gone
 
 
 def exact_of(result: CellResult, results: list[CellResult]) -> CellResult | None:

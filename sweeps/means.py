@@ -32,7 +32,7 @@ def over_seeds(seeds: Sequence[Estimate]) -> Estimate:
     widths = [half_width(estimate) for estimate in seeds]
     known = [width for width in widths if width is not None]
     if len(known) < len(widths):
-        return Estimate(value=mean, low=None, high=None, n=n)
+        return Estimate(value=mean, low=None, high=None, n=n, why=why_none(seeds, "seed"))
     factor = math.exp(math.fsum(v * width for v, width in zip(values, known, strict=True)) / math.fsum(values))
     return Estimate(value=mean, low=mean / factor, high=mean * factor, n=n)
 
@@ -48,6 +48,14 @@ def half_width(estimate: Estimate) -> float | None:
     return 0.5 * math.log(estimate.high / estimate.low) if estimate.low and estimate.high else None
 
 
+def why_none(parts: Sequence[Estimate], noun: str) -> str:
+    """Why their mean has no interval: the reasons of those that have none, which their summed prompts do not tell."""
+    bare = [part for part in parts if half_width(part) is None]
+    reasons = dict.fromkeys(part.why or "an interval that reaches 0" for part in bare)
+    of = "" if len(parts) == 1 else f" in a {noun}" if len(bare) == 1 else f" in {len(bare)} {noun}s"
+    return f"{' or '.join(reasons)}{of}"
+
+
 def weighted(value: float, weights: Sequence[float], tasks: Sequence[Estimate]) -> Estimate:
     """`value` with the interval that follows from the tasks'; none where a task has none."""
     n, p = sum(estimate.n for estimate in tasks), (1 + LEVEL) / 2
@@ -55,7 +63,7 @@ def weighted(value: float, weights: Sequence[float], tasks: Sequence[Estimate]) 
     for weight, estimate in zip(weights, tasks, strict=True):
         half = half_width(estimate)
         if half is None:
-            return Estimate(value=value, low=None, high=None, n=n)
+            return Estimate(value=value, low=None, high=None, n=n, why=why_none(tasks, "task"))
         variances.append((weight * half / student_t_quantile(p, estimate.n - 1)) ** 2)
     total = math.fsum(variances)
     if total == 0:

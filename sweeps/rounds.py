@@ -14,7 +14,7 @@ import numpy as np
 
 from sweeps.draws import share
 from sweeps.records import GenerationRecord, TimingRecord
-from sweeps.statistics import Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
+from sweeps.statistics import UNDEFINED, Estimate, Floats, ratio_of_sums, resampled_sums, undefined, with_interval
 
 MS = 1000.0
 PREDICTED = "predicted"
@@ -199,7 +199,7 @@ def break_even(prompts: Sequence[RoundSums]) -> Estimate:
     if ratio > 0 and (above_B > 0).all():
         found = with_interval(ratio, len(prompts), above_B, below_B)
         return replace(found, how=PREDICTED)
-    return Estimate(value=ratio, low=None, high=None, n=len(prompts), how=PREDICTED)
+    return Estimate(value=ratio, low=None, high=None, n=len(prompts), how=PREDICTED, why=UNDEFINED)
 
 
 def sums(prompts: Sequence[RoundSums]) -> tuple[tuple[float, ...], Floats]:

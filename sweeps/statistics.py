@@ -22,6 +22,8 @@ CHANCE = 0.05  # probability of a count of differences where there is none, up t
 FEWEST = 3  # prompts for an interval of a mean or a ratio
 ALIKE = 30  # prompts from which on no spread at all is evidence: at 95 % no more than one in ten differs then
 ROUNDING = 1e-12
+FEW, AGREE = f"fewer than {FEWEST} prompts", "all prompts agree"  # why there is no interval
+UNDEFINED, WIDE = "some prompts alone have no ratio", "nothing bounds it"
 WIDEST = 300.0  # natural logarithm of the widest factor that an interval may be: beyond it nothing is known
 
 Floats = NDArray[np.float64]
@@ -34,7 +36,7 @@ class Estimate:
 
     `value` is None when it is undefined (no prompts, zero denominator); `low` and `high` are None when no interval
     can be given: means and ratios have none from fewer than `FEWEST` prompts, nor where all prompts agree and are fewer
-    than `ALIKE` (a spread that was not seen is not one that does not exist).
+    than `ALIKE` (a spread that was not seen is not one that does not exist). `why` then says which of these it was.
     """
 
     value: float | None
@@ -42,6 +44,7 @@ class Estimate:
     high: float | None
     n: int
     how: str = "measured"
+    why: str = ""
 
     def __post_init__(self) -> None:
         for number in (self.value, self.low, self.high):
@@ -94,15 +97,15 @@ def with_interval(value: float, n: int, numerator_B: Floats, denominator_B: Floa
     """
     defined = np.isfinite(numerator_B).all() and np.isfinite(denominator_B).all() and (denominator_B > 0).all()
     if n < FEWEST or not defined:
-        return Estimate(value=value, low=None, high=None, n=n)
+        return Estimate(value=value, low=None, high=None, n=n, why=FEW if n < FEWEST else UNDEFINED)
     width = student_t_quantile((1 + LEVEL) / 2, n - 1) * math.sqrt(n / (n - 1))
     ratio_B = numerator_B / denominator_B
     if n < ALIKE and float(np.ptp(ratio_B)) <= ROUNDING * abs(value):
-        return Estimate(value=value, low=None, high=None, n=n)
+        return Estimate(value=value, low=None, high=None, n=n, why=AGREE)
     if value > 0 and np.all(ratio_B > 0):
         spread = width * float(np.log(ratio_B).std())
         if spread > WIDEST:
-            return Estimate(value=value, low=None, high=None, n=n)
+            return Estimate(value=value, low=None, high=None, n=n, why=WIDE)
         factor = math.exp(spread)
         return Estimate(value=value, low=value / factor, high=value * factor, n=n)
     half = width * float(ratio_B.std())
@@ -176,16 +179,19 @@ def clustered_share(hits: Sequence[int] | Counts, trials: Sequence[int] | Counts
 
     Wilson's interval for the effective number of trials: that at which independent ones would vary as the prompts'
     shares do (never more than there are; where nothing varies, the number of prompts), with Student's t for the normal
-    quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval.
+    quantile (Korn and Graubard 1998). `n` counts the prompts that have trials; one alone gives no interval. With one
+    trial a prompt there is nothing to allow for: then it is `wilson`, as for the share of any one cell.
     """
     assert len(hits) == len(trials), "one count of hits and one of trials a prompt"
     hits_P, trials_P = np.asarray(hits), np.asarray(trials)
     prompts, total = int((trials_P > 0).sum()), int(trials_P.sum())
     if not total:
         return undefined()
+    if total == prompts:
+        return wilson(int(hits_P.sum()), total)
     share = int(hits_P.sum()) / total
     if prompts < 2:
-        return Estimate(value=share, low=None, high=None, n=prompts)
+        return Estimate(value=share, low=None, high=None, n=prompts, why="fewer than 2 prompts")
     squares = float(((hits_P - share * trials_P) ** 2).sum())
     variance = squares * prompts / (prompts - 1) / total**2 if 0 < share < 1 else 0.0
     effective = min(share * (1 - share) / variance, float(total)) if variance > 0 else float(prompts)

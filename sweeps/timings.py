@@ -14,6 +14,7 @@ import numpy as np
 from sweeps.records import GenerationRecord, TimingRecord
 from sweeps.statistics import (
     BOOTSTRAP_SEED,
+    FEW,
     RESAMPLES,
     Estimate,
     Floats,
@@ -167,7 +168,7 @@ def throughput_ratio(prompts: Sequence[TimedPrompt]) -> Estimate:
         return undefined(n)
     value = (tokens / seconds) / (tokens_draft_free / seconds_draft_free)
     if n < 2:
-        return Estimate(value=value, low=None, high=None, n=n)
+        return Estimate(value=value, low=None, high=None, n=n, why=FEW)
     weights_Bn = resampled_sums(np.eye(n))
     medians_2Bn = resampled_medians(prompts)
     counts_n2 = np.array([[prompt.tokens, prompt.tokens_draft_free] for prompt in prompts], dtype=np.float64)

@@ -46,22 +46,30 @@ HEADS = (
     Head(name="D", meaning="budget: draft states verified beside the root"),
     Head(name="Prompts"),
     Head(name="Gain", unit=f"{TIMES}, forwards", meaning="threshold decoding's forwards over own, by the same tau"),
-    Head(name="NFE", unit="forwards/prompt"),
     Head(name="Identical", unit="%", meaning="kept outputs equal to threshold decoding's; Wilson interval"),
+    Head(
+        name="Front",
+        number=False,
+        meaning="no other is better in one of gain and identical outputs and at least as good in the other",
+    ),
+    Head(name="NFE", unit="forwards/prompt"),
     Head(name="First difference", unit="token", meaning="index, from 0; median over the prompts that differ"),
     Head(name="Edit distance", unit="%", meaning="of the longer output, mean over prompts"),
     Head(name="Correct", unit="%", meaning="right answers; Wilson interval"),
     Head(name="Less threshold", unit="points", meaning="right answers less threshold decoding's, paired; Tango"),
-    Head(name="Front", number=False, meaning="no other gains as much and has as many identical outputs"),
+)
+SAME_TAU = (
+    "Gain is against threshold decoding by the same tau: marks of different taus are not to be read as speed against "
+    "each other."
 )
 LEAD = (
     "Exact commits a drafted step that equals the target's own, subset one that is a part of it, cut what a drafted "
     "step shares with it (and the walk ends there), product any step whose tokens have a geometric mean confidence of "
     "tau. Gain is threshold decoding's forwards over own, agreement how many outputs equal threshold decoding's, both "
     "by the same tau and on the same prompts: what a lower tau itself changes is in neither. Hollow marks are lossy. "
-    "Front (dashed): no other mark of the panel gains at least as much and agrees at least as much; failed, incomplete "
-    "and broken cells are not on it and beat nothing. With few prompts, marks near each other are not told apart: the "
-    f"whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
+    "Front (dashed): no other mark of the panel is better in one of gain and agreement and at least as good in the "
+    "other; failed, incomplete and broken cells are not on it and beat nothing. With few prompts, marks near each "
+    f"other are not told apart: the whiskers are 95 % intervals, drawn as far as the frame. {UNCORRECTED} {marks.LEAD}"
 )
 
 
@@ -99,7 +107,7 @@ def picture(title: str, axis: str, read: Read, found: list[Panel]) -> Chart | No
     if not made:
         return None
     return Chart(
-        title=f"{title}. Hollow: lossy. Dashed: Pareto front",
+        title=f"{title}. Hollow: lossy. Dashed: Pareto front. {SAME_TAU}",
         x=f"gain ({TIMES} fewer forwards)",
         y=axis,
         points=made,
@@ -164,7 +172,8 @@ def against(beside: list[Beside]) -> str:
     same = clustered_share([one.identical for one in beside], [one.settings for one in beside])
     equal, pairs = sum(one.identical for one in beside), sum(one.settings for one in beside)
     text = f"{fewer(ratio, 'exact')}; {percent(same.value)} of outputs are identical ({equal:,} of {pairs:,}"
-    text += f"; {interval(same, 0, 100)})" if same.has_interval else ")"
+    units = ", prompts as units" if pairs > same.n else ", Wilson"
+    text += f"; {interval(same, 1, 100)}{units})" if same.has_interval else ")"
     if scored := sum(one.scored for one in beside):
         right, exact = sum(one.correct for one in beside), sum(one.correct_exact for one in beside)
         text += f", {right:,} of {scored:,} answers are right where exact has {exact:,}"
@@ -200,13 +209,13 @@ def row(result: CellResult, labels: Labels, best: Iterable[str]) -> tuple[Value,
         Value(str(cell.drafter.budget)),
         marks.prompts(result),
         shown(gain(result)),
-        shown(result.nfe, 1),
         Value("drawn anew") if cell.draws_anew else shown(own.identical, 1, 100),
+        on_front(result, best),
+        shown(result.nfe, 1),
         Value(first),
         shown(own.edit_distance, 1, 100),
         shown(result.correct, 1, 100),
         points(own.correct_difference),
-        on_front(result, best),
     )
 
 

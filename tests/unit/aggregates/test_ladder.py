@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sweeps.aggregate import aggregate_all
-from sweeps.cell import Cell
+from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.ladder import Ladder, ladders
 from tests.set_rows import by_rule, rungs, set_cells, sets
 from tests.synthetic import Sweep, grid, sweep
@@ -42,11 +42,36 @@ def test_only_some_rungs_are_a_ladder_too_and_say_all_that_they_add() -> None:
         "+ draft refresh, product, max-commit",
     ]
     (ladder,), _ = found(set_cells(BASE, drafters=(cross, rungs()[0])))
-    assert ladder.rungs[3].name == "+ no mass floor, no cross-block"
+    assert ladder.rungs[3].name == "without mass floor, cross-block"
+    mixed = replace(cross, name="fresh", refresh=True, gamma=0.0)
+    (ladder,), _ = found(set_cells(BASE, drafters=(cross, mixed)))
+    assert ladder.rungs[3].name == "+ draft refresh, without mass floor"
 
 
-def test_without_both_rules_and_with_an_axis_in_place_of_names_there_is_no_ladder() -> None:
-    assert found(set_cells(BASE, drafters=rungs(), standard=False))[0] == []
+def test_without_the_standard_rule_threshold_decoding_is_the_lowest_rung() -> None:
+    (ladder,), _ = found(set_cells(BASE, drafters=rungs(), standard=False))
+    (whole,), _ = found(set_cells(BASE, drafters=rungs()))
+    assert [rung.name for rung in ladder.rungs] == NAMES[1:]
+    assert (ladder.over_standard, whole.over_standard) == (False, True)
+    assert ladder.threshold.cell == whole.threshold.cell == ladder.rungs[0].result.cell
+    assert ladder.rungs[0].forwards.value is ladder.rungs[0].throughput.value is None
+    assert ladder.rungs[1:] != whole.rungs[2:]  # their pace, which is over standard decoding
+    for own, other in zip(ladder.rungs[1:], whole.rungs[2:], strict=True):
+        assert (own.forwards, own.throughput, own.least) == (other.forwards, other.throughput, other.least)
+        assert own.result.pace is None or own.result.pace.ratio.value is None
+
+
+def test_without_the_threshold_rule_and_with_an_axis_in_place_of_names_there_is_no_ladder() -> None:
+    assert (
+        found(
+            [
+                cell
+                for cell in set_cells(BASE, drafters=rungs())
+                if cell.drafter != NO_DRAFTER or cell.decode.commit == "standard"
+            ]
+        )[0]
+        == []
+    )
     assert found(set_cells(BASE, drafters=rungs())[:2])[0] == []  # nothing is drafted
     assert found(set_cells(BASE, drafters=by_rule()))[0] == []  # one name, four cells: a study of acceptance
     assert found(grid(tasks=("a",), budgets=(8,), temperatures=(0.0,)))[0] == []

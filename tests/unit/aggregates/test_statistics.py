@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sweeps import statistics
 from sweeps.statistics import (
+    AGREE,
     Estimate,
     mean,
     more_than_chance,
@@ -89,7 +90,7 @@ def test_a_few_prompts_that_agree_have_no_interval(share):
         above = [share * length for length in range(40, 40 + n)]
         estimate = ratio_of_sums(above, list(range(40, 40 + n)))
         assert (estimate.value, estimate.low, estimate.high) == (pytest.approx(share), None, None)
-        assert mean([0.0] * n) == Estimate(value=0.0, low=None, high=None, n=n)
+        assert mean([0.0] * n) == Estimate(value=0.0, low=None, high=None, n=n, why=AGREE)
 
 
 def test_many_prompts_that_agree_have_an_interval_of_no_width():

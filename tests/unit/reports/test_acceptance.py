@@ -1,6 +1,7 @@
 """The section of acceptance rules: the front against its definition, claims marked, failed cells apart."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from reports.acceptance_entries import front, gain, identical, kept_tokens, rest
 from reports.chart_shapes import frame_of
 from reports.charts import picture, svg
 from reports.model import Chart, Lines, Table
+from reports.render import numbers
 from reports.sections.acceptance import info
 from sweeps.statistics import wilson
 from tests.set_rows import by_rule, rungs, set_cells
@@ -97,7 +99,7 @@ def test_equal_places_share_the_front_and_broken_or_incomplete_cells_beat_nothin
 def test_failed_cells_are_rows_with_the_reason_and_enter_no_sentence():
     section = info(framed(sweep(CELLS, prompts=4, timed=0, faults=Faults(empty_cells=1))))
     (table,) = parts(section, Table)
-    failed = [row for _, rows in table.groups for row in rows if row[-1].text == "failed or incomplete"]
+    failed = [row for _, rows in table.groups for row in rows if row[8].text == "failed or incomplete"]
     assert [(row[5].text, row[6].text) for row in failed] == [("0 of 4", "n/a")]
     lines = [text for part in parts(section, Lines) for _, text in part.lines]
     assert lines[0].startswith("tiny-sdar, T = 0: 1 cell of 16 failed, incomplete or broken")
@@ -126,6 +128,38 @@ def test_sentences_count_each_prompt_once_for_all_taus_and_budgets(frames):
     assert f"{ratio if ratio >= 1 else 1 / ratio:.2f} times" in lines[2] or "as many forwards as exact" in lines[2]
 
 
+def test_gain_has_two_decimals_wherever_it_stands(frames):
+    """In the cells' table, in the numbers below a picture, and in the name of a mark: `3` is `3.00`, 2.3614 is 2.36."""
+    section = info(frames)
+    (table,), chart = parts(section, Table), parts(section, Chart)[0]
+    wanted = sorted(f"{gain(result).value:.2f}" for result in drafted(frames))
+    ((_, rows),), ((_, below),) = table.groups, numbers(chart).groups
+    place = [head.name for head in table.heads].index("Gain")
+    assert sorted(row[place].text for row in rows) == sorted(row[2].text for row in below) == wanted
+    named = [
+        row["name"].partition(" fewer forwards) ")[2].partition(":")[0] for row in picture(chart)["data"]["values"]
+    ]
+    assert set(named) == set(wanted)
+
+
+def test_one_cell_s_share_has_one_interval_and_a_pooled_one_names_its_unit(frames):
+    """Wilson's of one cell, by its formula with z = 1.96; of four cells the prompts are the units, which is said."""
+    alone = info(framed(sweep(set_cells(BASE), prompts=4, timed=0)))
+    (table,) = parts(alone, Table)
+    heads = [head.name for head in table.heads]
+    shown = {row[heads.index("Rule")].text: row[heads.index("Identical")] for _, rows in table.groups for row in rows}
+    for line in (text for part in parts(alone, Lines) for _, text in part.lines):
+        rule = line.partition(": ")[2].partition(" (lossy)")[0]
+        equal = int(line.partition(" of outputs are identical (")[2].partition(" of 4")[0])
+        share, z2 = equal / 4, 1.959964**2
+        half = math.sqrt(z2 * share * (1 - share) / 4 + z2 * z2 / 64) / (1 + z2 / 4)
+        middle = (share + z2 / 8) / (1 + z2 / 4)
+        ends = f"{100 * (middle - half):z.1f} \u2013 {100 * (middle + half):.1f}"
+        assert shown[rule].interval == ends
+        assert f"identical ({equal} of 4; {ends}, Wilson)" in line
+    assert all(", prompts as units)" in text for part in parts(info(frames), Lines) for _, text in part.lines)
+
+
 def test_only_exact_or_only_the_standard_rule_is_no_study():
     exact = set_cells(BASE, drafters=by_rule()[:1])
     assert info(framed(sweep(exact, prompts=2, timed=0))) is None
@@ -143,7 +177,7 @@ def test_independent_noise_has_rows_and_no_marks():
     section = info(framed(sweep(set_cells(base), prompts=3, timed=0)))
     assert parts(section, Chart) == []
     (table,) = parts(section, Table)
-    assert {row[8].text for _, rows in table.groups for row in rows} == {"drawn anew"}
+    assert {row[7].text for _, rows in table.groups for row in rows} == {"drawn anew"}
 
 
 def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
@@ -151,9 +185,11 @@ def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
     rows = picture(chart)["data"]["values"]
     best = [point for point in chart.points if point.front]
     assert sorted(row["front"] for row in rows if row["front"] is not None) == sorted(point.x for point in best)
-    assert sorted(row["said"] for row in rows if row["said"]) == sorted(point.text for point in best)
-    assert {row["series"] for row in rows if row["fill"] > 0.5} == {"exact (lossless)"}
+    said = [row["said"] for row in rows if row["said"]]
+    assert len(said) == len({(point.facet, point.x, point.y) for point in best})
+    assert all(any(text.startswith((point.text, point.series.split()[0])) for point in best) for text in said)
     assert all(row["low"] >= frame_of(chart)[0] for row in rows)
     drawn = svg(chart)
     assert drawn == svg(chart)
-    assert all(point.text in drawn for point in best)
+    assert all(text in drawn for text in said)
+    assert chart.title.endswith("marks of different taus are not to be read as speed against each other.")

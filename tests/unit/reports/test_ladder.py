@@ -1,5 +1,8 @@
 """The section of the ladder: what it says of rungs that help and that do not, of lossy ones, of failed ones."""
 
+import itertools
+import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,7 +12,7 @@ from reports.ladder_findings import verdict
 from reports.model import Chart, Lines, Table
 from reports.sections.ladder import info
 from sweeps.means import arithmetic
-from sweeps.statistics import Estimate
+from sweeps.statistics import Estimate, ratio_of_sums
 from tests.set_rows import rungs, set_cells
 from tests.synthetic import Faults, grid, sweep
 from tests.unit.reports.conftest import framed
@@ -123,6 +126,7 @@ def between(low, high, n=9):
 
 
 FEWER, MORE, SAME = between(1.1, 1.3), between(0.7, 0.9), between(0.9, 1.2)
+FEW = ratio_of_sums([20], [13])
 
 
 @pytest.mark.parametrize(
@@ -136,18 +140,102 @@ FEWER, MORE, SAME = between(1.1, 1.3), between(0.7, 0.9), between(0.9, 1.2)
         (SAME, MORE, "warning", "does not help here: forwards differ by no more than chance may give"),
         (SAME, SAME, "note", "does not help here: forwards differ by no more than chance may give"),
         (between(1.0, 1.0), None, "note", "does not help here in forwards: forwards stay as they are"),
-        (
-            Estimate(value=1.2, low=None, high=None, n=2),
-            None,
-            "note",
-            "does not help here in forwards: forwards cannot",
-        ),
+        (SAME, FEW, "note", "does not help here in forwards: forwards differ by no more than chance may give"),
+        (FEW, MORE, "warning", "does not help here in throughput: forwards cannot be judged"),
+        (FEW, FEWER, "good", "helps: forwards cannot be judged"),
     ],
 )
 def test_a_step_helps_where_it_saves_forwards_or_time(forwards, pace, level, said):
     found, text = verdict(forwards, pace)
     assert (found, text[: len(said)]) == (level, said)
     assert ("nothing can be said" in text) is (pace is None)
+    assert ("cannot be judged" in text) is (FEW in (forwards, pace))
+
+
+def test_of_a_step_without_any_interval_nothing_is_said_but_that():
+    resting = "1.538, no interval: fewer than 3 prompts; 1 prompt"
+    assert verdict(FEW, None) == ("note", f"cannot be judged (forwards ratio {resting})")
+    assert verdict(FEW, FEW) == ("note", f"cannot be judged (forwards ratio {resting}; throughput ratio {resting})")
+    swapped = ratio_of_sums([3, 5], [5, 3])  # equal sums of prompts that differ
+    assert verdict(swapped, None)[1].startswith("cannot be judged (forwards ratio 1.000, ")
+
+
+@pytest.mark.parametrize("prompts", [1, 2])
+def test_with_too_few_prompts_a_task_each_mean_says_so_and_one_prompt_judges_no_step(prompts):
+    said = lines(info(framed(sweep(CELLS[: len(CELLS) // (3 - prompts)], prompts=prompts, timed=0))))
+    assert not any("all prompts agree" in line for line in said)
+    tops = [line for line in said if line.startswith(("Lossless", "Lossy"))]
+    why = " in 2 tasks; 4 prompts" if prompts == 2 else "; 1 prompt"
+    assert len(tops) == 2
+    assert all(f"(no interval: fewer than 3 prompts{why})" in line for line in tops)
+    if prompts == 1:
+        steps = [line for line in said if line.startswith("+ ") and " against the same " not in line]
+        assert len(steps) == 5
+        assert all(": cannot be judged (forwards ratio " in line for line in steps)
+
+
+def test_the_fewest_follow_each_rung_s_own_cross_block_option(section, frames):
+    """The same steps, by hand: a block of c steps takes 1 + ceil((c - 1) / 9) forwards, crossing ceil(c / 9)."""
+    (costs, _) = parts(section, Table)
+    rows = by_name(costs, "tiny-arith")
+    free = next(r for r in frames.results if r.cell.is_baseline and r.cell.decode.commit == "threshold")
+    alone, crossing = [], []
+    for row in frames.rows[free.cell_id].generations.values():
+        places, starts = list(row.order), itertools.accumulate(row.step_sizes[:-1], initial=0)
+        blocks = Counter((row.prompt_tokens + places[i]) // free.cell.decode.block_length for i in starts)
+        steps = [blocks[block] for block in sorted(blocks)]
+        alone.append(sum(1 + math.ceil((c - 1) / 9) for c in steps))
+        crossing.append(1 + sum(math.ceil(c / 9) for c in [*steps[:-1], steps[-1] - 1]))
+    assert sum(crossing) < sum(alone)
+    assert rows["+ mass floor 0.1"]["Fewest"].text == f"{sum(alone) / 12:.1f}"
+    assert rows["+ cross-block"]["Fewest"].text == f"{max(sum(crossing), 0) / 12:.1f}"
+    assert "with cross-block drafts where the rung has them" in section.lead
+
+
+def test_without_the_standard_rule_the_ladder_stands_on_threshold_decoding_and_says_so(section):
+    """The same rows but for the standard rule's: what is over threshold decoding is the same number."""
+    cells = [cell for base in BASES for cell in set_cells(base, drafters=rungs(), standard=False)]
+    alone = info(framed(sweep(tuple(cells), prompts=12, timed=4)))
+    assert any(line.startswith("The standard rule was not run: throughput is over threshold") for line in lines(alone))
+    assert not any("was not run" in line for line in (*lines(section), *alone.findings, *section.findings))
+    for table, whole in zip(parts(alone, Table), parts(section, Table), strict=True):
+        assert not {"Over standard", "Got", "Less standard", "Identical to standard"} & {h.name for h in table.heads}
+        for heading, rows in table.groups:
+            assert [row[0].text for row in rows][:2] == ["threshold decoding", "+ set drafter and tree"]
+            other, first = by_name(whole, heading), next(iter(by_name(table, heading)))
+            for name, row in by_name(table, heading).items():
+                skipped = {"Timed", *(("Step: forwards", "Step: throughput") if name == first else ())}
+                assert {k: v for k, v in row.items() if k not in skipped} == {
+                    k: other[name][k] for k in row if k not in skipped
+                }
+    (pace, forwards) = parts(alone, Chart)
+    assert pace.title.startswith("Throughput over threshold decoding: ")
+    assert {point.y for point in pace.points if point.series == "threshold decoding"} == {1.0}
+    assert len(pace.points) == len(forwards.points) == 3 * 6
+    assert any("Throughput over threshold decoding: this rung " in line for line in lines(alone))
+    noisy = info(framed(sweep(tuple(cells), prompts=6, timed=3, faults=Faults(noisy=True))))
+    assert any("failed a gate: nothing is said of throughput" in line for line in lines(noisy))
+    marked = by_name(parts(noisy, Table)[0], "tiny-arith")["+ cross-block"]
+    assert marked["Over threshold"].text.endswith("\u2020")
+    assert marked["Step: throughput"].text.endswith("\u2020")
+
+
+def test_drafters_of_another_budget_or_kind_are_named_as_ladders_of_their_own():
+    free = set_cells(BASES[0], drafters=rungs()[:2])
+    small = replace(rungs()[2], name="small", budget=4)
+    other = replace(rungs()[0], name="series", kind="freedave", digest="")
+    more = tuple(replace(free[1], drafter=replace(one, budget=budget)) for one, budget in ((small, 4), (other, 8)))
+    section = info(framed(sweep((*free, *more), prompts=4, timed=0)))
+    said = [
+        [text for part in group.parts if isinstance(part, Lines) for _, text in part.lines] for group in section.groups
+    ]
+    assert "A ladder of its own, with budget 4, not 8: small." in said[0]
+    assert "A ladder of its own, with kind freedave, not spot-sets: series." in said[0]
+    assert "A ladder of its own, with budget 8, not 4: sets, floor." in said[1]
+    both = info(framed(sweep(set_cells(BASES[0], budgets=(4, 8), drafters=rungs()[:2]), prompts=4, timed=0)))
+    assert not any(
+        "of its own" in text for g in both.groups for p in g.parts if isinstance(p, Lines) for _, text in p.lines
+    )
 
 
 def test_failed_and_missing_rungs_are_shown_and_enter_no_mean():

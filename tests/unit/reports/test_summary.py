@@ -102,7 +102,7 @@ def test_a_lead_within_the_interval_is_called_doubtful():
     frames = framed(sweep(grid(**ONE, gammas=()), prompts=2, timed=0))
     (text,) = forwards_findings(frames, labels_of(frames.results))
     assert "That it needs fewer than the best rival at that budget, ssd, is not beyond doubt: NFE ratio " in text
-    assert "no interval from so few prompts; 2 prompts" in text
+    assert "no interval: fewer than 3 prompts; 2 prompts" in text
 
 
 def test_one_method_alone_has_no_rival():
