@@ -125,8 +125,9 @@ class SetCard:
 
     @property
     def targets(self) -> dict[str, str]:
-        """Name and weight digest of every target that it was made on."""
-        return {source.target: source.target_digest for source in self.sources}
+        """Name and weight digest of every target that it was made on: with a `base`, calibrated on."""
+        role = "calibrated on" if self.base else "trained on"
+        return {source.target: source.target_digest for source in self.sources if source.role == role}
 
     def totals(self) -> dict[int, SetAccuracy]:
         """The accuracies over all tasks, temperatures and taus, by depth."""

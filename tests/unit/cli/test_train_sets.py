@@ -71,7 +71,9 @@ def ended_here(*_: object, **__: object) -> None:
     raise ValueError("ended here")
 
 
-def test_calibrating_for_another_target_keeps_every_other_weight(spot: Spot, models: Path, tmp_path: Path) -> None:
+def test_calibrating_for_another_target_keeps_every_other_weight(
+    spot: Spot, models: Path, sweep: Path, tmp_path: Path
+) -> None:
     assert spot(*few(models, tmp_path / "base", *NEW)).code == 0
     command = ["train", "sets", "--target", "tiny-sdar", "--task", "tiny-arith", "--prompts", 4, "--temperature", 0]
     command += ["--max-new-tokens", 40, "--pool", "inline", "--steps", 2]
@@ -84,7 +86,17 @@ def test_calibrating_for_another_target_keeps_every_other_weight(spot: Spot, mod
     assert changed == {*TARGET_WEIGHTS}
     assert after["hidden.weight"].shape == (32, 192)
     names = [made.target for made in inspect_set_model(tmp_path / "new" / "model").made_on]
-    assert names == ["target", "tiny-sdar"]
+    assert names == ["tiny-sdar"]
+    checkpoint = f"drafters={{sets: {{kind: spot-sets, checkpoint: {tmp_path / 'new' / 'model'}}}}}"
+    axes = ["grid.target=[tiny-llada2,tiny-sdar]", "grid.drafter=[none,sets]", "grid.commit=threshold", "grid.budget=4"]
+    planned = spot("plan", sweep, checkpoint, *axes, "--json")
+    assert planned.code == 0, planned.err
+    plan = json.loads(planned.out)
+    drafted = {cell["target"]: cell for cell in plan["cells"] if cell["drafter"] == "sets"}
+    assert sorted(drafted) == ["tiny-llada2", "tiny-sdar"]
+    assert [note for note in plan["notes"] if "was made on" in note] == [
+        "drafter sets on tiny-llada2: its set model was made on tiny-sdar"
+    ]
     other = spot(*command, "--calibrate-from", base, "--width", 64, "--out", tmp_path / "c")
     assert (other.code, other.out) == (2, "")
     assert "width is 64: allowed is that of the model it is calibrated from" in other.err

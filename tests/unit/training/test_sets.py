@@ -19,6 +19,7 @@ from workers.training.sets import train_sets
 from workers.training.sets_accuracy import MODEL, STALE, counted
 from workers.training.sets_card import SetCard, read_card
 from workers.training.sets_data import SetTrajectories
+from workers.training.sets_readme import readme
 from workers.training.sets_recipe import SetRecipe
 
 LENGTH, VOCAB = 8, 24
@@ -202,10 +203,30 @@ def test_calibrating_changes_the_input_layer_alone(mixed: list[Path], tmp_path: 
         ("toy", "calibrated on"),
     ]
     made_on = {made.digest for made in inspect_set_model(tmp_path / "new").made_on}
-    assert made_on == {"toy-0", "toy-5"}
+    assert made_on == {"toy-5"}
+    assert card.targets == {"toy": "toy-5"}
     assert {made.digest for made in inspect_set_model(tmp_path / "base").made_on} == {"toy-0"}
     text = (tmp_path / "new" / "README.md").read_text()
     assert f"all other weights are those of the set model `{base.digest[:16]}`" in text
+    assert text.startswith("# Set model of SPOT-Sets for toy\n")
+    named = replace(card, sources=(*card.sources[:-1], replace(card.sources[-1], target="other")))
+    assert readme(named).startswith("# Set model of SPOT-Sets for other\n")
+    assert "  which was trained on toy\n" in readme(named)
+
+
+def test_calibrating_what_was_calibrated_keeps_no_origin_between(mixed: list[Path], tmp_path: Path) -> None:
+    """From toy-0 to toy-5 and back: the input layer for toy-5 is thrown away."""
+    base = trained(mixed, TINY, tmp_path / "base")
+    other = ToyTarget(seed=5, vocab_size=VOCAB)
+    cell = toy_cell(length=LENGTH, new=13, tau=0.9)
+    cell = replace(cell, target=replace(cell.target, name="other", digest="toy-5"))
+    paths = write_traces(tmp_path / "other", [toy_trace(other, cell, index, states=True) for index in range(3)])
+    recipe = replace(TINY, calibrate_from=base.digest, steps=1)
+    there = trained(paths, recipe, tmp_path / "there", other, base=tmp_path / "base")
+    back = trained(mixed, replace(recipe, calibrate_from=there.digest), tmp_path / "back", base=tmp_path / "there")
+    assert {made.digest for made in inspect_set_model(tmp_path / "there").made_on} == {"toy-5"}
+    assert {made.digest for made in inspect_set_model(tmp_path / "back").made_on} == {"toy-0"}
+    assert {(source.target, source.role) for source in back.sources} == {("toy", "trained on"), ("toy", "calibrated on")}
 
 
 def test_calibrating_moves_the_input_layer(mixed: list[Path], tmp_path: Path) -> None:
