@@ -13,7 +13,7 @@ from tests.toys import ToyTarget, hashed, normal
 from tests.traces import toy_cell, toy_trace, write_traces
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import embeddings_of, load_set_model
-from workers.training import sets
+from workers.training import fitting, sets
 from workers.training.fitting import FitProgress
 from workers.training.sets import train_sets
 from workers.training.sets_accuracy import MODEL, STALE, counted
@@ -180,6 +180,25 @@ def test_going_on_gives_the_weights_of_an_uninterrupted_run(
         trained(mixed[:-1], TINY, tmp_path / "parts", resume=state)
 
 
+def test_slow_training_is_saved_by_the_clock(
+    mixed: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed behind step 2, long before the number of steps asks for a state file."""
+    monkeypatch.setattr(fitting, "LONGEST_UNSAVED", 0.0)
+    seen: list[int] = []
+
+    def stop(progress: FitProgress) -> None:
+        seen.append(progress.step)
+        if seen == [1, 2]:
+            raise Interrupted
+
+    state = tmp_path / "state.pt"
+    with pytest.raises(Interrupted):
+        trained(mixed, TINY, tmp_path / "parts", progress=stop, resume=state)
+    trained(mixed, TINY, tmp_path / "parts", progress=stop, resume=state)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
 def test_calibrating_changes_the_input_layer_alone(mixed: list[Path], tmp_path: Path) -> None:
     """For a target of another width; every other weight stays, bit for bit."""
     base = trained(mixed, TINY, tmp_path / "base")
@@ -226,7 +245,10 @@ def test_calibrating_what_was_calibrated_keeps_no_origin_between(mixed: list[Pat
     back = trained(mixed, replace(recipe, calibrate_from=there.digest), tmp_path / "back", base=tmp_path / "there")
     assert {made.digest for made in inspect_set_model(tmp_path / "there").made_on} == {"toy-5"}
     assert {made.digest for made in inspect_set_model(tmp_path / "back").made_on} == {"toy-0"}
-    assert {(source.target, source.role) for source in back.sources} == {("toy", "trained on"), ("toy", "calibrated on")}
+    assert {(source.target, source.role) for source in back.sources} == {
+        ("toy", "trained on"),
+        ("toy", "calibrated on"),
+    }
 
 
 def test_calibrating_moves_the_input_layer(mixed: list[Path], tmp_path: Path) -> None:
