@@ -42,7 +42,7 @@ def prepare(
     resolved = resolve_sweep(loaded, tables, planning=planning)
     spec, expansion = resolved.spec, expand(resolved.spec, resolved.facts)
     if not any(not labelled.added for labelled in expansion.cells):
-        reasons = "; ".join(f"{in_words(gone.axes)}: {gone.reason}" for gone in expansion.dropped)
+        reasons = "; ".join(f"{in_words(gone.axes)}: {gone.told}" for gone in expansion.dropped)
         raise SweepError(f"sweep {spec.name}: no cell is left to run ({reasons})")
     check_dtypes(spec)
     most = max(spec.measure.prompts, spec.measure.studied_prompts)
