@@ -70,6 +70,17 @@ def single_cell(
     return expansion.cells[-1].cell
 
 
+def drafter_for(target: str, *, threshold: bool, checkpoint: str | None) -> str:
+    """The drafter of who names none: by the threshold rule one that drafts for it, with a set model (the target's own,
+    or the `checkpoint` that is given) spot-sets.
+    """
+    if not threshold:
+        return "spot"
+    tables, source = built_in_tables(), Source(name="command line", lines={}, overrides={})
+    entry = catalog.target_at(named.targets((target,), {}, tables, source)[0].path)
+    return "spot-sets" if checkpoint or (entry and "set_model" in entry.artifacts) else "freedave"
+
+
 def facts_of(spec: SweepSpec, checkpoint: CheckpointFacts) -> Facts:
     """What `expand` needs of one target and one drafter, cost curves apart."""
     (target,), (drafter,) = spec.targets, spec.drafters

@@ -124,3 +124,39 @@ def test_what_crossing_takes_away_comes_with_what_to_say_instead(spot: Spot) -> 
     assert gone is None
     line = refused(spot, "decode", "--target", "tiny-llada", "--cross-block", "--refresh", *SETS)
     assert "; ways out: no --cross-block --refresh | another --drafter (none | freedave)\n" in line
+
+
+@pytest.mark.parametrize(("target", "shape"), [("tiny-sdar", "spot-sets"), ("tiny-llada", "freedave")])
+def test_by_default_a_threshold_is_drafted_for(spot: Spot, target: str, shape: str) -> None:
+    """The same lines as with the drafter that the help names."""
+    few = ["decode", "--target", target, "--tau", 0.9, "--max-new-tokens", 12, "--json", "def "]
+    row, named = (json.loads(spot(*few, *more).out) for more in ((), ("--drafter", shape)))
+    timed = dict.fromkeys((key for key in row if key.endswith("seconds")), 0)
+    assert row | timed == named | timed
+    assert row["counters"]["drafted"]
+    assert "with --tau spot-sets where a set model is" in " ".join(spot("decode", "--help").out.split())
+
+
+def test_a_checkpoint_without_a_drafter_is_a_set_model_under_a_threshold(spot: Spot) -> None:
+    line = refused(spot, "decode", "--target", "tiny-sdar-s", "--checkpoint", "sets-tiny-sdar", "--tau", 0.9, "x")
+    assert line.startswith("spot: spot-sets on tiny-sdar-s: its set model reads vectors 192 wide")
+
+
+def test_a_tau_that_cannot_be_goes_by_the_name_that_was_typed(spot: Spot) -> None:
+    line = refused(spot, "decode", "--target", "tiny-sdar", "--tau", 2, "x")
+    assert line == "spot: --tau is 2.0: allowed is a number above 0 and below 1\n"
+
+
+def test_most_commits_among_one_path_is_noted(spot: Spot) -> None:
+    few = ["decode", "--target", "tiny-sdar", "--tau", 0.9, "--max-new-tokens", 2, "--max-commit", "x"]
+    assert "note: --max-commit changes nothing with --acceptance exact" in spot(*few).err
+    assert "--max-commit" not in spot(*few, "--acceptance", "product").err
+
+
+def test_a_drafter_that_is_left_without_a_cell_is_noted(spot: Spot) -> None:
+    plan = json.loads(spot("plan", "acceptance", "grid.commit=standard", "--json").out)
+    assert {cell["drafter"] for cell in plan["cells"]} == {"none"}
+    why = "spot-sets drafts for the commit rule threshold only"
+    assert plan["notes"][-1] == f"drafter sets: no cell of it is left to run ({why})"
+    whole = json.loads(spot("plan", "acceptance", "--json").out)
+    assert not any("no cell of it" in note for note in whole["notes"])
