@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sweeps.store import atomic_write
 from workers.training.order_readme import shown
-from workers.training.sets_card import SHOWN_DEPTHS, SetAccuracy, SetCard, SetSource
+from workers.training.sets_card import SetAccuracy, SetCard, SetSource
 
 PUBLISHED = (256, 4)  # width and layers of the model of 5.1 M parameters
 
@@ -29,10 +29,10 @@ def readme(card: SetCard) -> str:
         *smaller_lines(card),
         *origin_lines(card),
         f"- {'fitted to' if card.base else 'trained on'} {card.traces} trajectories of threshold decoding",
-        f"  ({card.steps_recorded:,} steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
+        f"  ({card.steps_recorded:,} decoding steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
         f"  data digest `{card.data_digest[:16]}`",
-        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
-        "  of it in `card.json`)",
+        f"- recipe: {recipe.steps} training steps of {recipe.batch} examples, AdamW at {recipe.rate:g},",
+        f"  seed {recipe.seed} (all of it in `card.json`)",
         f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
         "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
         "  the same torch",
@@ -57,7 +57,7 @@ def readme(card: SetCard) -> str:
         lines += ["| depth | n | prompts | reader | step | precision | recall | tokens |"]
         lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
         for row in card.accuracy:
-            if row.group == group and row.depth in SHOWN_DEPTHS and row.model.exact.n:
+            if row.group == group and row.depth in card.shown_depths and row.model.exact.n:
                 lines += depth_lines(row)
         lines.append("")
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """Training the set model: examples, going on after a kill, calibrating, the card."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor
 
+from orchestrator.show_sets import foreseen_table
 from tests.toys import ToyTarget, hashed, normal
 from tests.traces import toy_cell, toy_trace, write_traces
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import embeddings_of, load_set_model
 from workers.training import fitting, sets
 from workers.training.fitting import FitProgress
+from workers.training.order_card import Share
 from workers.training.sets import train_sets
 from workers.training.sets_accuracy import MODEL, STALE, counted
 from workers.training.sets_card import SetCard, read_card
@@ -285,6 +289,31 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     assert "### tau = 0.9" in text
     assert "smaller than the default, 4 layers of width 256" in text
     assert (MODEL, STALE) == (0, 1)
+
+
+def test_a_depth_that_is_warned_of_is_in_the_tables(mixed: list[Path], tmp_path: Path) -> None:
+    """Depth 9 is otherwise left out of what people see."""
+    card = trained(mixed, TINY, tmp_path / "model")
+    (ninth,) = [row for row in card.accuracy if row.depth == 9 and row.group == ("", None, None)]
+    worse, better = Share.of(1, 4), Share.of(3, 4)
+    told = replace(ninth, model=replace(ninth.model, exact=worse), stale=replace(ninth.stale, exact=better), prompts=4)
+    fine = [replace(row, stale=row.model) for row in card.accuracy if row is not ninth]
+    other = replace(card, accuracy=tuple(fine))
+    assert (other.warnings(), other.shown_depths) == ((), (1, 2, 3, 4, 6, 8, 10, 12))
+    card = replace(card, accuracy=(*fine, told))
+    assert card.warnings() == ("worse than the stale distribution at depth 9",)
+    assert "| 9 | 4 | 4 | set model | 25.0%" in readme(card)
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(foreseen_table(card))
+    head, *_ = [line.split() for line in console.export_text().splitlines() if line.startswith("task")]
+    assert head[3:] == ["1", "2", "3", "4", "6", "8", "9", "10", "12"]
+
+
+def test_a_card_tells_decoding_steps_from_training_steps(mixed: list[Path], tmp_path: Path) -> None:
+    text = readme(trained(mixed, TINY, tmp_path / "model"))
+    decoded = SetTrajectories.read(mixed, held_out=0.3).steps
+    assert f"  ({decoded} decoding steps); of 4 prompts 2 are held out;" in text
+    assert "- recipe: 6 training steps of 8 examples" in text
 
 
 def test_unusable_traces_are_refused(mixed: list[Path], tmp_path: Path) -> None:
