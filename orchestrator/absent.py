@@ -100,12 +100,6 @@ def artifact_to_make(
     )
 
 
-def ways_to(kind: str, command: str, option: str) -> str:
-    """How a target gets an artifact that it has none of: made by `command`, or a shipped one; `option` names either."""
-    shipped = " | ".join(catalog.shipped(kind))
-    return f"make one ({command}), or use one that was made on another target (shipped: {shipped}): {option}NAME"
-
-
 def cost_to_measure(spec: SweepSpec, target: TargetSpec, drafter: str, reason: str, checkpoint: str) -> ToMake:
     """The cost curve of a target, on the device and for the lengths and budgets of the sweep."""
     most = max(spec.grid.budget)
@@ -150,8 +144,15 @@ def cache_option(target: TargetSpec) -> tuple[str, ...]:
 
 def tasks_to_learn(tasks: Iterable[TaskSpec]) -> tuple[str, ...]:
     """The sweep's tasks that have prompts of their own to train on; a file to be chosen where none has."""
-    names = [task.kind for task in tasks if catalog.TASKS[task.kind].train_split]
+    names = [task.kind for task in tasks if task.kind in catalog.TASKS and catalog.TASKS[task.kind].train_split]
     return tuple(dict.fromkeys(names)) or (f"jsonl:{TRAIN_FILE}",)
+
+
+def own_tasks(target: TargetSpec) -> tuple[TaskSpec, ...]:
+    """The tasks that one of the zoo's targets was made for; none for any other."""
+    if Path(target.path).parent != catalog.ZOO:
+        return ()
+    return tuple(TaskSpec(name=name, kind=name) for name, entry in catalog.TASKS.items() if entry.train_split)
 
 
 def tau_to_count(spec: SweepSpec, kind: str, target: TargetSpec, named: str) -> float | None:

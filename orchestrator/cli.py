@@ -56,8 +56,9 @@ def _run(arguments: list[str]) -> int:
         context = getattr(error, "ctx", None)
         hint = f" ({context.command_path} --help says more)" if context else ""
         return _refuse(error.format_message() + hint)
-    except (click.Abort, KeyboardInterrupt):
-        print("spot: interrupted", file=sys.stderr)
+    except (click.Abort, KeyboardInterrupt) as error:
+        kept = str(error if isinstance(error, KeyboardInterrupt) else error.__cause__ or "")  # click makes an Abort
+        print("spot: interrupted" + (f": {kept}" if kept else ""), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

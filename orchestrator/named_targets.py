@@ -7,11 +7,12 @@ asked, torch is not imported, and no weight is read.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
-from orchestrator.absent import argument_of, made_in
+from orchestrator.absent import argument_of, made_in, own_tasks, tasks_to_learn
 from orchestrator.checkpoints import Presence, fetching, present
 from orchestrator.finding import Finding
 from orchestrator.machine import Machine
 from orchestrator.tables import target_of
+from orchestrator.ways import plain_command
 from sweeps.spec import DecodeSpec, DrafterSpec, TargetSpec
 from workers import catalog
 from workers.entries import TargetEntry
@@ -147,7 +148,9 @@ def artifacts_of(spec: TargetSpec) -> tuple[str, str]:
         except AbsentError as error:
             if named:
                 return "", f"its {artifact.noun}: {error}"
-            words.append(f"no {artifact.noun} ({artifact.command} --target {argument_of(spec)})")
+            words.append(
+                f"no {artifact.noun} ({plain_command(kind, argument_of(spec), tasks_to_learn(own_tasks(spec)))})"
+            )
         except (ValueError, OSError) as error:
             return "", f"its {artifact.noun} {path}: {' '.join(str(error).split())}"
         else:

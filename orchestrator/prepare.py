@@ -42,7 +42,7 @@ def prepare(
     resolved = resolve_sweep(loaded, tables, planning=planning)
     spec, expansion = resolved.spec, expand(resolved.spec, resolved.facts)
     if not any(not labelled.added for labelled in expansion.cells):
-        reasons = "; ".join(f"{in_words(gone.axes)}: {gone.reason}" for gone in expansion.dropped)
+        reasons = "; ".join(f"{in_words(gone.axes)}: {gone.told}" for gone in expansion.dropped)
         raise SweepError(f"sweep {spec.name}: no cell is left to run ({reasons})")
     check_dtypes(spec)
     most = max(spec.measure.prompts, spec.measure.studied_prompts)
@@ -60,6 +60,7 @@ def prepare(
     notes += transfer_notes(expansion, resolved.facts)
     notes += length_notes((cell.cell.target, cell.cell.decode.block_length) for cell in expansion.cells)
     notes += uncached_notes(expansion, jobs)
+    notes += lost_notes(spec, expansion)
     expansion = replace(expansion, cells=(*expansion.cells, *studies), notes=(*expansion.notes, *notes))
     return Prepared(expansion=expansion, plan=Plan(spec=spec, jobs=jobs), missing=resolved.missing)
 
@@ -68,6 +69,16 @@ def in_words(axes: Mapping[str, Any]) -> str:
     """Axis values as people write them: `drafter none, ssd, temperature 1`."""
     texts = {axis: value if isinstance(value, tuple) else (value,) for axis, value in axes.items()}
     return ", ".join(f"{axis} {' or '.join(map(str, values))}" for axis, values in texts.items())
+
+
+def lost_notes(spec: SweepSpec, expansion: Expansion) -> list[str]:
+    """The drafters that were asked for and have no cell at all, with the reasons."""
+    left = {label for labelled in expansion.cells for label in labelled.labels if not labelled.added}
+    notes = []
+    for name in (drafter.name for drafter in spec.drafters if drafter.name not in left):
+        reasons = dict.fromkeys(gone.told for gone in expansion.dropped if gone.axes.get("drafter") == name)
+        notes.append(f"drafter {name}: no cell of it is left to run ({'; '.join(reasons) or 'excluded'})")
+    return notes
 
 
 def uncached_notes(expansion: Expansion, jobs: Sequence[Job]) -> list[str]:

@@ -17,12 +17,12 @@ from orchestrator.absent import (
     cost_to_measure,
     made_in,
     merged,
-    ways_to,
 )
 from orchestrator.artifacts import artifact_of, check_costs, cost_of
 from orchestrator.block_lengths import check_block_length, ways_in_a_sweep
 from orchestrator.checkpoints import checkpoint_folder, path_of
 from orchestrator.transfers import maker_of
+from orchestrator.ways import ways_of
 from sweeps.facts import Artifact, Cost, Facts
 from sweeps.paths import cut, expanded
 from sweeps.source import SweepError
@@ -85,13 +85,16 @@ def resolve_sweep(spec: SweepSpec, tables: Tables, *, planning: bool = False) ->
         except NotHereError as error:
             tasks.append(replace(task, digest=ABSENT + task.name))
             lacks(str(error))
+    found = ways_of(spec, artifacts, hidden)
     facts = Facts(
         kinds=tables.drafters,
         max_positions=positions,
         artifacts=artifacts,
         costs=costs,
-        ways=ways_of(spec, artifacts),
         hidden=hidden,
+        ways=found.ways,
+        fits=found.fits,
+        remakes=found.remakes,
     )
     return Resolved(spec=replace(spec, tasks=tuple(tasks)), facts=facts, missing=merged(missing), notes=tuple(notes))
 
@@ -111,17 +114,6 @@ def resolve_artifacts(spec: SweepSpec, lacks: Callable[[ToMake], None]) -> dict[
         if artifact is not None:
             artifacts[target.name, drafter.name] = artifact
     return artifacts
-
-
-def ways_of(spec: SweepSpec, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[tuple[str, str], str]:
-    """How a target gets what it has none of, for each drafter that cannot work without."""
-    return {
-        (target.name, drafter.name): ways_to(
-            kind, artifact_to_make(spec, target, drafter.name, kind).shown(), f"drafters.{drafter.name}.checkpoint="
-        )
-        for target, drafter in product(spec.targets, spec.drafters)
-        if (kind := catalog.DRAFTERS[drafter.kind].artifact) and (target.name, drafter.name) not in artifacts
-    }
 
 
 def resolve_costs(

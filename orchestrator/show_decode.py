@@ -93,7 +93,8 @@ def lossy(cell: Cell) -> str | None:
     if claim_of(cell) is not Claim.LOSSY:
         return None
     drafter, most = cell.drafter, ", of all paths the one with the most commits" if cell.drafter.max_commit else ""
-    return f"LOSSY: steps were accepted by the rule {drafter.acceptance}{most}: another output than draft-free decoding"
+    accepted = f"steps were accepted by the rule {drafter.acceptance}{most}"
+    return f"LOSSY: {accepted}: the output may be another than draft-free decoding's"
 
 
 def grid(block: GridBlock, first: int, last: int) -> Iterator[Text]:

@@ -145,7 +145,7 @@ def dropped_table(result: Forecast) -> Table:
         table.add_column(name, justify="right" if name == "points" else "left")
     for gone in result.dropped:
         where = ", ".join(f"{axis} {number(value)}" for axis, value in gone.axes.items())
-        table.add_row(str(gone.count), escape(where), escape(gone.reason))
+        table.add_row(str(gone.count), escape(where), escape(gone.told))
     return table
 
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from orchestrator.show_training import percent
-from workers.training.sets_card import SHOWN_DEPTHS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,7 +19,7 @@ def foreseen_table(card: "SetCard") -> "Table":
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("task", "T", "tau"):
         table.add_column(name, no_wrap=True)
-    depths = [depth for depth in SHOWN_DEPTHS if depth <= card.recipe.max_depth]
+    depths = card.shown_depths
     for depth in depths:
         table.add_column(str(depth), no_wrap=True, justify="right")
     for group in dict.fromkeys(row.group for row in card.accuracy):

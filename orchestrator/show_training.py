@@ -83,7 +83,10 @@ def accuracy_table(card: "OrderCard") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    depths = [depth for depth in SHOWN_DEPTHS if depth <= card.recipe.max_depth]
+    from workers.training.order_card import ROLES
+
+    warned = (depth for role in ROLES for depth, row in card.totals(role).items() if row.worse)
+    depths = sorted({*warned, *(depth for depth in SHOWN_DEPTHS if depth <= card.recipe.max_depth)})
     several = len({source.target for source in card.sources}) > 1
     title = "next-commit accuracy on prompts not trained on, % (stale confidence), by draft depth"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)

@@ -22,6 +22,7 @@ from orchestrator.train_shared import (
     cells_of,
     check_collected,
     check_folder,
+    interruption_told,
     paths_of,
     resolved_target,
     resolved_task,
@@ -191,7 +192,7 @@ def train_order_command(
     import torch  # not at import time
 
     threads = torch.get_num_threads()
-    with RunLock(RunDir(out)):
+    with interruption_told(out), RunLock(RunDir(out)):
         if (out / REQUEST_FILE).exists() or not (out / TRACES).exists():  # older trajectories may be of another one
             write_request(out, asked)
         collected = collect_all(pool, request, cells, out / TRACES, on_collect)

@@ -22,6 +22,7 @@ from orchestrator.train_shared import (
     cells_of,
     check_collected,
     check_folder,
+    interruption_told,
     resolved_target,
     resolved_task,
     target_spec,
@@ -196,7 +197,7 @@ def train_sets_command(
     import torch  # not at import time
 
     threads = torch.get_num_threads()
-    with RunLock(RunDir(out)):
+    with interruption_told(out), RunLock(RunDir(out)):
         write_request(out, asked)
         collected = collect_traces(pool, cells, out / TRACES, states=True, progress=on_collect)
         check_collected(tuple(cells), collected, out / TRACES)

@@ -3,7 +3,8 @@
 ValueErrors are one line for people and name the nearest thing that exists.
 """
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -85,6 +86,18 @@ def check_folder(out: Path, *inside: str) -> None:
             raise ValueError(f"out is {str(out)!r}: {folder} is no directory: choose another --out")
     if RunDir(out).spec.exists():
         raise ValueError(f"out is {str(out)!r}: a sweep's run directory: choose another --out")
+
+
+@contextlib.contextmanager
+def interruption_told(out: Path) -> Iterator[None]:
+    """While the body records or judges, Ctrl-C says that what is below `out` is kept (training says more itself)."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if str(error):
+            raise
+        what = "what was recorded and trained so far is kept"
+        raise KeyboardInterrupt(f"{what} in {out}: the same command goes on from there") from None
 
 
 def check_collected(cells: Sequence[Cell], collected: Collected, folder: Path) -> None:

@@ -7,7 +7,7 @@ what cannot run is dropped with its reason.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -40,11 +40,23 @@ class LabelledCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Grid points that are not run: the axis values that decide it, why, and how many points that takes away."""
+    """Grid points that are not run: the axis values that decide it, why, and how many points that takes away.
+
+    `instead`: options of the drafter with which they would be, where a few do it.
+    """
 
     axes: Point
     reason: str
     count: int = 1
+    instead: Point = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """The reason, and what a sweep would have to say instead."""
+        values = (
+            f"drafters.{self.axes['drafter']}.{name}={str(value).lower()}" for name, value in self.instead.items()
+        )
+        return ": ".join((self.reason, " ".join(values)) if self.instead else (self.reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +153,8 @@ def _rule(spec: SweepSpec, point: Point) -> int | None:
     return None
 
 
-def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
-    """The axis values that cannot go together, and why; None when the point can run."""
+def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | tuple[Point, str, Point] | None:
+    """The axis values that cannot go together, why (and what to say instead); None when the point can run."""
     target, drafter = point["target"].name, point["drafter"]
     positions, tokens, length = (
         facts.max_positions.get(target, math.inf),
@@ -164,7 +176,8 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
         return {"drafter": drafter.name, "acceptance": point["acceptance"]}, reason
     if drafter.cross_block and not point["target"].crosses:
         reason = f"cross_block needs block-causal attention with an exact cache, and {target} has no such cache"
-        return {"target": target, "drafter": drafter.name}, reason
+        switches = {name: False for name in ("cross_block", "refresh") if getattr(drafter, name)}
+        return {"target": target, "drafter": drafter.name}, reason, switches
     if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
         reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
         return {"drafter": drafter.name, "noise": "independent"}, reason
@@ -178,19 +191,19 @@ def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | None:
             return pair | {"budget": point["budget"]}, f"its cost curve ends at budget {cost.budget_max}"
     if kind.artifact is None:
         return None
-    artifact = facts.artifacts.get((target, drafter.name))
+    names = (target, drafter.name)
+    artifact = facts.artifacts.get(names)
     pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
     if artifact is None:
-        ways = facts.ways.get((target, drafter.name), f"make one ({kind.artifact.command})")
+        ways = facts.ways.get(names, f"make one ({kind.artifact.command})")
         return pair, f"no {noun} is known for {target}: {ways}"
     if artifact.commit not in (None, point["commit"]):
-        how = kind.artifact.command + (f" --tau {point['tau']}" if point["commit"] == "threshold" else "")
-        make = f"make another ({how}), and a drafter of its own with it as the checkpoint"
+        make = facts.remakes.get((*names, point["tau"]), f"make another ({kind.artifact.command})")
         return pair | {"commit": point["commit"]}, f"its {noun} is for the commit rule {artifact.commit}: {make}"
     if artifact.block_length not in (None, length):
         return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
     if artifact.hidden not in (None, wide := facts.hidden.get(target, artifact.hidden)):
-        fit = f"fit it to {target}: {kind.artifact.command} --calibrate-from {artifact.path} --target {target}"
+        fit = facts.fits.get(names, f"fit it to {target} ({kind.artifact.command})")
         return pair, f"its {noun} reads vectors {artifact.hidden} wide, and those of {target} are {wide} wide: {fit}"
     if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
         return pair | {"budget": point["budget"]}, f"its {noun} is for budgets up to {artifact.budget_max}"
@@ -258,12 +271,11 @@ def _unused_gamma(spec: SweepSpec, facts: Facts) -> dict[str, Dropped]:
     return dropped
 
 
-def _drop(dropped: dict[str, Dropped], axes: Point, reason: str) -> None:
+def _drop(dropped: dict[str, Dropped], axes: Point, reason: str, instead: Point | None = None) -> None:
     """Count one more point that is gone for this reason."""
     key = f"{axes} {reason}"
-    dropped[key] = (
-        replace(dropped[key], count=dropped[key].count + 1) if key in dropped else Dropped(axes=axes, reason=reason)
-    )
+    known = dropped.get(key, Dropped(axes=axes, reason=reason, instead=instead or {}, count=0))
+    dropped[key] = replace(known, count=known.count + 1)
 
 
 def _twins(cell: Cell, kept: Cell) -> dict[str, str]:

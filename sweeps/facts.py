@@ -51,7 +51,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks.
+    """What multiplying needs beside the spec; `ways` say how a (target, drafter) gets the artifact it lacks, `fits` how
+    it gets one that reads vectors of its width, `remakes` one for another tau (None: for the standard rule).
 
     `hidden` is how wide the vectors of a target are, where that is known.
     """
@@ -61,4 +62,6 @@ class Facts:
     artifacts: Mapping[tuple[str, str], Artifact]
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
     ways: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    fits: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    remakes: Mapping[tuple[str, str, float | None], str] = field(default_factory=dict)
     hidden: Mapping[str, int] = field(default_factory=dict)

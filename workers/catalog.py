@@ -201,6 +201,11 @@ def shipped(kind: str) -> tuple[str, ...]:
     return tuple(Path(entry.artifacts[kind]).name for entry in TARGETS.values() if kind in entry.artifacts)
 
 
+def shipped_name(path: str) -> str:
+    """What people call an artifact: the name of one of the zoo's, else its path."""
+    return Path(path).name if Path(path).parent == ZOO / "drafters" else path
+
+
 def resolve(reference: str) -> Any:
     """The object behind a "module:attribute" string."""
     module, _, attribute = reference.partition(":")

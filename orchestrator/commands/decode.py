@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from orchestrator.commands.shared import UserPath, console, default_of, say_lengths, target_option
-from sweeps.spec import Acceptance
+from sweeps.spec import Acceptance, check_tau
 from workers.catalog import OPTIONS
 
 OWN: dict[str, Any] = {
@@ -41,7 +41,10 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--cache", default="", help="Kind of cache: dual | prefix | none, or exact, as its family can (default: the first)."
 )
-@click.option("--drafter", default="spot", show_default=True, help="A drafter (spot list drafters).")
+@click.option(
+    "--drafter",
+    help="A drafter (spot list drafters; default: spot; with --tau spot-sets where a set model is, else freedave).",
+)
 @drafter_options
 @click.option("--temperature", type=float, default=0.0, show_default=True)
 @click.option("--noise", type=click.Choice(["coupled", "independent"]), default="coupled", show_default=True)
@@ -55,21 +58,25 @@ def drafter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="As a worker of a sweep has.")
 @click.option("--ids-file", type=UserPath(), help='Prompts as token ids: one {"ids": [...]} a line.')
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a prompt.")
-def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, as_json: bool, **options: Any) -> int:
+def decode(
+    text: str | None, target: str, drafter: str | None, ids_file: Path | None, as_json: bool, **options: Any
+) -> int:
     """Decode TEXT (- reads it from stdin), or the prompts of --ids-file, with one target and one drafter.
 
     Shows block by block which position was committed in which round. Exit code 1 when a prompt could not be decoded.
     """
     from orchestrator.prompts import read_ids_file
-    from orchestrator.single import single_cell
+    from orchestrator.single import drafter_for, single_cell
 
     if (text is None) == (ids_file is None):
         raise click.UsageError("give either TEXT or --ids-file")
     given = read_ids_file(ids_file) if ids_file is not None else (_stdin() if text == "-" else str(text),)
     own = {name: options[name] for name in OWN if options[name] is not None}
     axes = {name: options[name] for name in AXES if options[name] is not None}
-    if options["tau"] is not None:
-        axes |= {"commit": "threshold", "tau": options["tau"]}
+    if (tau := options["tau"]) is not None:
+        check_tau("--tau", tau)
+        axes |= {"commit": "threshold", "tau": tau}
+    drafter = drafter or drafter_for(target, threshold=tau is not None, checkpoint=options["checkpoint"])
     cell = single_cell(
         target=target,
         drafter=drafter,
@@ -84,6 +91,9 @@ def decode(text: str | None, target: str, drafter: str, ids_file: Path | None, a
     from workers.decode_one import decode_prompts
 
     say_lengths((target,), options["block_length"])
+    if options["max_commit"] and cell.drafter.acceptance == "exact":
+        why = "it accepts one path alone (subset, cut and product choose among several)"
+        click.echo(f"note: --max-commit changes nothing with --acceptance exact: {why}", err=True)
     failed, screen = False, console()
     for decoded in decode_prompts(
         cell.target,

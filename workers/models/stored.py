@@ -22,7 +22,7 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 CARD_FILE = "card.json"
 MAX_LAYERS, MAX_WIDTH = 64, 16_384  # more is a mistake, and would take the memory before anything says so
-LEARNT = ("trained on", "calibrated on")  # roles of a card's sources which a model owes its weights to
+LEARNT = ("calibrated on", "trained on")  # roles of a card's sources; made on those of the first that there is
 
 
 class ModelConfig(EncoderShape, Protocol):
@@ -107,14 +107,18 @@ def digest_of(config: ModelConfig, weights: bytes) -> str:
 def learnt_from(path: Path, digest: str) -> tuple[MadeOn, ...]:
     """The targets that a checkpoint's card says it was made on; none without a card that can be read and is its own.
 
+    One that was calibrated reads the targets that it was calibrated on, and those of its base no more.
+
     A card names the digest of the weights and settings that it tells of: one of another model says nothing of these.
     """
     try:
         raw = parsed((path / CARD_FILE).read_bytes())
         if raw["digest"] != digest:
             return ()
-        learnt = [one for one in raw["sources"] if isinstance(one, dict) and one["role"] in LEARNT]
-        made = [MadeOn(target=str(one["target"]), digest=str(one["target_digest"])) for one in learnt or [raw]]
+        sources = [one for one in raw["sources"] if isinstance(one, dict)]
+        by_role = ([one for one in sources if one["role"] == role] for role in LEARNT)
+        native = next((some for some in by_role if some), [raw])
+        made = [MadeOn(target=str(one["target"]), digest=str(one["target_digest"])) for one in native]
     except (ValueError, OSError, KeyError, TypeError):
         return ()
     return tuple(dict.fromkeys(made))

@@ -1,14 +1,19 @@
 """Fitting a model that drafts to examples: the loop, its log, its state file, and going on from it.
 
 Batches and dropout are a function of the recipe's seed and the step number alone, so a run that goes on from its state
-file gives the weights of an uninterrupted one, bit for bit.
+file gives the weights of an uninterrupted one, bit for bit. The first Ctrl-C ends a run behind the step that is under
+way, never in it.
 """
 
+import contextlib
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from types import FrameType
+from typing import NoReturn, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +25,7 @@ from workers.training.order_part import Ints
 from workers.training.order_state import read_state, write_state
 from workers.training.update import ChunkLoss, Schedule, make_optimizer, rate_at, update
 
+LONGEST_UNSAVED = 30.0  # seconds of training that a killed process may lose
 Said = tuple[dict[Role, float | None], dict[Role, tuple[Share, ...]]]  # losses and accuracies of judged prompts
 
 
@@ -99,6 +105,7 @@ class Fitting:
                 resume, trainee, self.optimizer, recipe=recipe, data_digest=data.data_digest
             )
         self.started = time.perf_counter() - self.seconds
+        self.kept = self.seconds  # of training, in the state file
 
     def run(
         self,
@@ -110,7 +117,28 @@ class Fitting:
         log: Path | None,
         progress: Callable[[FitProgress], None] | None,
     ) -> None:
-        """The steps that are left, on examples of the trajectories' `steps`; keeps the state file and `log`."""
+        """The steps that are left, on examples of the trajectories' `steps`; keeps the state file and `log`.
+
+        The state file is there from the beginning: what is in it is what the training was begun with. Raises
+        KeyboardInterrupt, which says what is kept, once Ctrl-C was pressed and the state is written.
+        """
+        if self.resume and not self.done:
+            self._save(self.resume)
+        with first_interrupt_waits() as interrupted:
+            self._run(steps, loss_of, judge, start=start, log=log, progress=progress, interrupted=interrupted)
+
+    def _run(
+        self,
+        steps: Ints,
+        loss_of: ChunkLoss,
+        judge: Callable[[], Said],
+        *,
+        start: TrainingStart,
+        log: Path | None,
+        progress: Callable[[FitProgress], None] | None,
+        interrupted: threading.Event,
+    ) -> None:
+        """The steps that are left, up to the one in which `interrupted` is set."""
         record = opened(log, start, done=self.done) if log else None
         if log and record:
             record.write(log)
@@ -125,10 +153,13 @@ class Fitting:
                 if log and record:
                     record = record.plus(evaluation)
                     record.write(log)
-            if self.resume and (step % self.save_every == 0 or last):
+            late = self.seconds - self.kept >= LONGEST_UNSAVED
+            if self.resume and (step % self.save_every == 0 or last or late):
                 self._save(self.resume)
             if progress:
                 progress(report)
+            if interrupted.is_set():
+                self._stop()
 
     def _step(self, step: int, steps: Ints, loss_of: ChunkLoss) -> float:
         """Step `step` (from 1): examples and dropout are a function of seed and step number alone; returns its loss."""
@@ -151,6 +182,14 @@ class Fitting:
             accuracy=accuracy,
         )
 
+    def _stop(self) -> NoReturn:
+        """Keep what was trained and say so. Raises KeyboardInterrupt."""
+        if not self.resume:
+            raise KeyboardInterrupt
+        self._save(self.resume)
+        done = f"{self.done} of {self.recipe.steps} steps are kept in {self.resume}"
+        raise KeyboardInterrupt(f"{done}: the same command goes on from there")
+
     def _save(self, path: Path) -> None:
         """Write the state file."""
         write_state(
@@ -162,6 +201,29 @@ class Fitting:
             step=self.done,
             seconds=self.seconds,
         )
+        self.kept = self.seconds
+
+
+@contextlib.contextmanager
+def first_interrupt_waits() -> Iterator[threading.Event]:
+    """While the body runs the first SIGINT only sets the event; a second one raises KeyboardInterrupt as ever.
+
+    In the main thread, and where SIGINT raises KeyboardInterrupt; elsewhere nothing is changed.
+    """
+    interrupted, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield interrupted
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def learnable(data: Examples, noun: str, why: str) -> Ints:

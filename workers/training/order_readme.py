@@ -28,7 +28,7 @@ def readme(card: OrderCard) -> str:
         "",
         f"- {card.parameters:,} parameters for blocks of {card.block_length}, stored as float16;",
         f"  digest `{card.digest[:16]}`",
-        f"- trained on {card.traces} draft-free trajectories ({card.steps_recorded:,} steps) of",
+        f"- trained on {card.traces} draft-free trajectories ({card.steps_recorded:,} decoding steps) of",
         f"  {card.prompts} prompts, {card.held_out_prompts} of them held out; data digest `{card.data_digest[:16]}`",
         *recipe_lines(card),
         "  the same torch; with others the last bits of sums differ, and then all weights a little",
@@ -63,8 +63,8 @@ def recipe_lines(card: OrderCard | SetCard) -> tuple[str, ...]:
     """How a model was trained; the sentence goes on with what else must be the same for the same weights."""
     recipe = card.recipe
     return (
-        f"- recipe: {recipe.steps} steps of {recipe.batch} examples, AdamW at {recipe.rate:g}, seed {recipe.seed} (all",
-        "  of it in `card.json`)",
+        f"- recipe: {recipe.steps} training steps of {recipe.batch} examples, AdamW at {recipe.rate:g},",
+        f"  seed {recipe.seed} (all of it in `card.json`)",
         f"- {card.seconds:.0f} s on {card.threads} CPU thread{'s' * (card.threads != 1)}, torch {card.torch_version}:",
         "  the same recipe and trajectories give the same weights on the same kind of machine with as many threads and",
     )

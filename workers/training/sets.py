@@ -182,4 +182,5 @@ def sources_of(data: SetTrajectories, base: Path | None) -> tuple[SetSource, ...
     """What the weights come from: with a base model, what its card says it was trained on too."""
     if base is None:
         return data.sources
-    return (*read_card(base).sources, *(replace(source, role="calibrated on") for source in data.sources))
+    trained = (source for source in read_card(base).sources if source.role == "trained on")  # its input layer is gone
+    return (*trained, *(replace(source, role="calibrated on") for source in data.sources))

@@ -15,7 +15,7 @@ from workers.training.order_card import Share
 from workers.training.sets_recipe import SetRecipe
 
 VERSION = 1
-SHOWN_DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12)  # to people; card.json has all
+SHOWN_DEPTHS = (1, 2, 3, 4, 6, 8, 10, 12)  # to people, beside those that are warned of; card.json has all
 SetRole = Literal["trained on", "calibrated on"]
 
 
@@ -124,20 +124,31 @@ class SetCard:
 
     @property
     def targets(self) -> dict[str, str]:
-        """Name and weight digest of every target that it was made on."""
-        return {source.target: source.target_digest for source in self.sources}
+        """Name and weight digest of every target that it was made on: with a `base`, calibrated on."""
+        role = "calibrated on" if self.base else "trained on"
+        return {source.target: source.target_digest for source in self.sources if source.role == role}
 
     def totals(self) -> dict[int, SetAccuracy]:
         """The accuracies over all tasks, temperatures and taus, by depth."""
         return {row.depth: row for row in self.accuracy if row.group == ("", None, None)}
 
-    def warnings(self) -> tuple[str, ...]:
-        """A line that names the depths at which reading the stale distribution would have been better."""
-        worse = [
+    @property
+    def worse(self) -> tuple[int, ...]:
+        """The depths at which reading the stale distribution would have been better."""
+        return tuple(
             depth
             for depth, row in self.totals().items()
             if row.model.exact.value is not None and row.model.exact.hits < row.stale.exact.hits
-        ]
+        )
+
+    @property
+    def shown_depths(self) -> tuple[int, ...]:
+        """The depths of tables for people: a choice, and whatever a warning names."""
+        return tuple(sorted({*self.worse, *(depth for depth in SHOWN_DEPTHS if depth <= self.recipe.max_depth)}))
+
+    def warnings(self) -> tuple[str, ...]:
+        """A line that names the depths at which reading the stale distribution would have been better."""
+        worse = self.worse
         return (f"worse than the stale distribution at depth {', '.join(map(str, worse))}",) if worse else ()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sweeps.store import atomic_write
 from workers.training.order_readme import recipe_lines, shown
-from workers.training.sets_card import SHOWN_DEPTHS, SetAccuracy, SetCard, SetSource
+from workers.training.sets_card import SetAccuracy, SetCard, SetSource
 
 PUBLISHED = (256, 4)  # width and layers of the model of 5.1 M parameters
 
@@ -28,7 +28,7 @@ def readme(card: SetCard) -> str:
         *smaller_lines(card),
         *origin_lines(card),
         f"- {'fitted to' if card.base else 'trained on'} {card.traces} trajectories of threshold decoding",
-        f"  ({card.steps_recorded:,} steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
+        f"  ({card.steps_recorded:,} decoding steps); of {card.prompts} prompts {card.held_out_prompts} are held out;",
         f"  data digest `{card.data_digest[:16]}`",
         *recipe_lines(card),
         "  the same torch",
@@ -53,7 +53,7 @@ def readme(card: SetCard) -> str:
         lines += ["| depth | n | prompts | reader | step | precision | recall | tokens |"]
         lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
         for row in card.accuracy:
-            if row.group == group and row.depth in SHOWN_DEPTHS and row.model.exact.n:
+            if row.group == group and row.depth in card.shown_depths and row.model.exact.n:
                 lines += depth_lines(row)
         lines.append("")
     return "\n".join(lines)

@@ -150,9 +150,9 @@ def test_doctor_names_artifacts_or_the_command_that_makes_them(spot: Spot, tmp_p
     assert artifacts_of(zoo) == (", ".join(f"{noun} for blocks of 32" for noun in nouns), "")
     spec = target_of("dream-7b", catalog.TARGETS["dream-7b"])
     order, sets, graph = artifacts_of(spec)[0].split(", ")
-    assert order == "no order model (spot train order --target dream-7b)"
-    assert sets == "no set model (spot train sets --target dream-7b)"
-    assert graph == "no draft graph (spot train spiffy --target dream-7b)"
+    assert order == "no order model (spot train order --target dream-7b --task jsonl:TRAIN.jsonl)"
+    assert sets == "no set model (spot train sets --target dream-7b --task jsonl:TRAIN.jsonl)"
+    assert graph == "no draft graph (spot train spiffy --target dream-7b --task jsonl:TRAIN.jsonl)"
     made = tmp_path / "runs" / "order-dream-7b" / "model"  # where that command puts it
     shutil.copytree(catalog.TARGETS["tiny-sdar"].artifacts["order_model"], made)
     assert artifacts_of(spec)[0].startswith("order model for blocks of 32 in runs/order-dream-7b/model, no set model")

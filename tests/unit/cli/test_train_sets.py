@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from orchestrator.train_sets import SetsRequest, recipe_of, sets_cells, settled
 from tests.tiny_checkpoints import on_target
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import load_set_model
+from workers.training.fitting import FitProgress
 from workers.training.order_log import read_log
 from workers.training.sets_card import read_card
 
@@ -67,11 +69,69 @@ def test_going_on_after_a_kill_gives_the_same_weights(
     assert inspect_set_model(parts / "model").digest == inspect_set_model(whole / "model").digest
 
 
+@pytest.mark.parametrize("noun", ["sets", "order"])
+def test_an_interruption_keeps_what_was_trained_and_says_so(
+    spot: Spot, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noun: str
+) -> None:
+    """Long before a state would be saved by itself; Ctrl-C comes as the third of six steps is reported."""
+
+    def command(out: Path, steps: int = 6) -> list[object]:
+        small = [word for word in NEW[2:] if noun == "sets"]
+        whole = few(models, out, *small, "--steps", steps)
+        tau = [] if noun == "sets" else ["--tau", 0.7, "--tau", 0.9]
+        return ["train", noun, *(word for at, word in enumerate(whole) if at > 1 and word not in tau)]
+
+    seen: list[int] = []
+
+    def press(_: object, progress: FitProgress) -> None:
+        seen.append(progress.step)
+        if progress.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert spot(*command(whole)).code == 0
+    monkeypatch.setattr("orchestrator.show_training.TrainingScreen.model", press)
+    ended = spot(*command(parts))
+    kept = f"3 of 6 steps are kept in {parts / 'state.pt'}: the same command goes on from there"
+    assert (ended.code, ended.err.splitlines()[-1]) == (130, f"spot: interrupted: {kept}")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert "it was made with --steps 6 (here --steps 7)" in spot(*command(parts, 7)).err
+    assert spot(*command(parts)).code == 0
+    assert seen == [1, 2, 3, 4, 5, 6]
+    weights = [(out / "model" / "model.safetensors").read_bytes() for out in (whole, parts)]
+    assert weights[0] == weights[1]
+
+
+def test_steps_are_settled_once_training_has_begun(
+    spot: Spot, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the first step, and interrupted before there is anything but trajectories."""
+    out = tmp_path / "sets"
+    with monkeypatch.context() as broken:
+        broken.setattr("workers.training.sets.SetTrajectories.read", interrupted_here)
+        ended = spot(*few(models, out, *NEW))
+    kept = f"what was recorded and trained so far is kept in {out}: the same command goes on from there"
+    assert (ended.code, ended.err.splitlines()[-1]) == (130, f"spot: interrupted: {kept}")
+    more = [*NEW[2:], "--steps", 3]
+    with monkeypatch.context() as broken:
+        broken.setattr("workers.training.fitting.update", ended_here)
+        assert spot(*few(models, out, *more)).code == 2
+    assert "it was made with --steps 3 (here --steps 2)" in spot(*few(models, out, *NEW)).err
+    assert spot(*few(models, out, *more)).code == 0
+    assert read_card(out / "model").recipe.steps == 3
+
+
+def interrupted_here(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def ended_here(*_: object, **__: object) -> None:
     raise ValueError("ended here")
 
 
-def test_calibrating_for_another_target_keeps_every_other_weight(spot: Spot, models: Path, tmp_path: Path) -> None:
+def test_calibrating_for_another_target_keeps_every_other_weight(
+    spot: Spot, models: Path, sweep: Path, tmp_path: Path
+) -> None:
     assert spot(*few(models, tmp_path / "base", *NEW)).code == 0
     command = ["train", "sets", "--target", "tiny-sdar", "--task", "tiny-arith", "--prompts", 4, "--temperature", 0]
     command += ["--max-new-tokens", 40, "--pool", "inline", "--steps", 2]
@@ -84,7 +144,17 @@ def test_calibrating_for_another_target_keeps_every_other_weight(spot: Spot, mod
     assert changed == {*TARGET_WEIGHTS}
     assert after["hidden.weight"].shape == (32, 192)
     names = [made.target for made in inspect_set_model(tmp_path / "new" / "model").made_on]
-    assert names == ["target", "tiny-sdar"]
+    assert names == ["tiny-sdar"]
+    checkpoint = f"drafters={{sets: {{kind: spot-sets, checkpoint: {tmp_path / 'new' / 'model'}}}}}"
+    axes = ["grid.target=[tiny-llada2,tiny-sdar]", "grid.drafter=[none,sets]", "grid.commit=threshold", "grid.budget=4"]
+    planned = spot("plan", sweep, checkpoint, *axes, "--json")
+    assert planned.code == 0, planned.err
+    plan = json.loads(planned.out)
+    drafted = {cell["target"]: cell for cell in plan["cells"] if cell["drafter"] == "sets"}
+    assert sorted(drafted) == ["tiny-llada2", "tiny-sdar"]
+    assert [note for note in plan["notes"] if "was made on" in note] == [
+        "drafter sets on tiny-llada2: its set model was made on tiny-sdar"
+    ]
     other = spot(*command, "--calibrate-from", base, "--width", 64, "--out", tmp_path / "c")
     assert (other.code, other.out) == (2, "")
     assert "width is 64: allowed is that of the model it is calibrated from" in other.err

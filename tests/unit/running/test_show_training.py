@@ -1,6 +1,7 @@
 """What people read of a training: how far, how long still, how good."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -70,3 +71,17 @@ def test_the_table_has_a_row_a_group_and_both_numbers():
     (total,) = [line for line in lines if line.split()[:4] == ["trained", "on", "all", "all"]]
     assert both in total
     assert len([line for line in lines if line.startswith("trained on")]) == len({row.group for row in card.accuracy})
+
+
+def test_a_depth_that_is_warned_of_is_a_column():
+    from rich.console import Console
+
+    card = read_card(ZOO / "drafters" / "spot-tiny-sdar")
+    rows = tuple(
+        replace(row, stale_confidence=Share.of(row.depth == 5, 1), order_model=Share.of(row.depth != 5, 1))
+        for row in card.accuracy
+    )
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(accuracy_table(replace(card, accuracy=rows)))
+    (head,) = [line.split() for line in console.export_text().splitlines() if line.lstrip().startswith("task")]
+    assert head == ["task", "T", "1", "2", "3", "4", "5", "6", "10"]

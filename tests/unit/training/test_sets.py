@@ -1,5 +1,6 @@
 """Training the set model: examples, going on after a kill, calibrating, the card."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,18 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor
 
+from orchestrator.show_sets import foreseen_table
 from tests.toys import ToyTarget, hashed, normal
 from tests.traces import toy_cell, toy_trace, write_traces
 from workers.models.set_facts import TARGET_WEIGHTS, inspect_set_model
 from workers.models.set_model import embeddings_of, load_set_model
-from workers.training import sets
+from workers.training import fitting, sets
 from workers.training.fitting import FitProgress
+from workers.training.order_card import Share
 from workers.training.sets import train_sets
 from workers.training.sets_accuracy import MODEL, STALE, counted
 from workers.training.sets_card import SetCard, read_card
 from workers.training.sets_data import SetTrajectories
+from workers.training.sets_readme import readme
 from workers.training.sets_recipe import SetRecipe
 
 LENGTH, VOCAB = 8, 24
@@ -179,6 +184,25 @@ def test_going_on_gives_the_weights_of_an_uninterrupted_run(
         trained(mixed[:-1], TINY, tmp_path / "parts", resume=state)
 
 
+def test_slow_training_is_saved_by_the_clock(
+    mixed: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed behind step 2, long before the number of steps asks for a state file."""
+    monkeypatch.setattr(fitting, "LONGEST_UNSAVED", 0.0)
+    seen: list[int] = []
+
+    def stop(progress: FitProgress) -> None:
+        seen.append(progress.step)
+        if seen == [1, 2]:
+            raise Interrupted
+
+    state = tmp_path / "state.pt"
+    with pytest.raises(Interrupted):
+        trained(mixed, TINY, tmp_path / "parts", progress=stop, resume=state)
+    trained(mixed, TINY, tmp_path / "parts", progress=stop, resume=state)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
 def test_calibrating_changes_the_input_layer_alone(mixed: list[Path], tmp_path: Path) -> None:
     """For a target of another width; every other weight stays, bit for bit."""
     base = trained(mixed, TINY, tmp_path / "base")
@@ -202,10 +226,33 @@ def test_calibrating_changes_the_input_layer_alone(mixed: list[Path], tmp_path: 
         ("toy", "calibrated on"),
     ]
     made_on = {made.digest for made in inspect_set_model(tmp_path / "new").made_on}
-    assert made_on == {"toy-0", "toy-5"}
+    assert made_on == {"toy-5"}
+    assert card.targets == {"toy": "toy-5"}
     assert {made.digest for made in inspect_set_model(tmp_path / "base").made_on} == {"toy-0"}
     text = (tmp_path / "new" / "README.md").read_text()
     assert f"all other weights are those of the set model `{base.digest[:16]}`" in text
+    assert text.startswith("# Set model of SPOT-Sets for toy\n")
+    named = replace(card, sources=(*card.sources[:-1], replace(card.sources[-1], target="other")))
+    assert readme(named).startswith("# Set model of SPOT-Sets for other\n")
+    assert "  which was trained on toy\n" in readme(named)
+
+
+def test_calibrating_what_was_calibrated_keeps_no_origin_between(mixed: list[Path], tmp_path: Path) -> None:
+    """From toy-0 to toy-5 and back: the input layer for toy-5 is thrown away."""
+    base = trained(mixed, TINY, tmp_path / "base")
+    other = ToyTarget(seed=5, vocab_size=VOCAB)
+    cell = toy_cell(length=LENGTH, new=13, tau=0.9)
+    cell = replace(cell, target=replace(cell.target, name="other", digest="toy-5"))
+    paths = write_traces(tmp_path / "other", [toy_trace(other, cell, index, states=True) for index in range(3)])
+    recipe = replace(TINY, calibrate_from=base.digest, steps=1)
+    there = trained(paths, recipe, tmp_path / "there", other, base=tmp_path / "base")
+    back = trained(mixed, replace(recipe, calibrate_from=there.digest), tmp_path / "back", base=tmp_path / "there")
+    assert {made.digest for made in inspect_set_model(tmp_path / "there").made_on} == {"toy-5"}
+    assert {made.digest for made in inspect_set_model(tmp_path / "back").made_on} == {"toy-0"}
+    assert {(source.target, source.role) for source in back.sources} == {
+        ("toy", "trained on"),
+        ("toy", "calibrated on"),
+    }
 
 
 def test_calibrating_moves_the_input_layer(mixed: list[Path], tmp_path: Path) -> None:
@@ -242,6 +289,31 @@ def test_the_card_says_what_was_measured(mixed: list[Path], tmp_path: Path) -> N
     assert "### tau = 0.9" in text
     assert "smaller than the default, 4 layers of width 256" in text
     assert (MODEL, STALE) == (0, 1)
+
+
+def test_a_depth_that_is_warned_of_is_in_the_tables(mixed: list[Path], tmp_path: Path) -> None:
+    """Depth 9 is otherwise left out of what people see."""
+    card = trained(mixed, TINY, tmp_path / "model")
+    (ninth,) = [row for row in card.accuracy if row.depth == 9 and row.group == ("", None, None)]
+    worse, better = Share.of(1, 4), Share.of(3, 4)
+    told = replace(ninth, model=replace(ninth.model, exact=worse), stale=replace(ninth.stale, exact=better), prompts=4)
+    fine = [replace(row, stale=row.model) for row in card.accuracy if row is not ninth]
+    other = replace(card, accuracy=tuple(fine))
+    assert (other.warnings(), other.shown_depths) == ((), (1, 2, 3, 4, 6, 8, 10, 12))
+    card = replace(card, accuracy=(*fine, told))
+    assert card.warnings() == ("worse than the stale distribution at depth 9",)
+    assert "| 9 | 4 | 4 | set model | 25.0%" in readme(card)
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(foreseen_table(card))
+    head, *_ = [line.split() for line in console.export_text().splitlines() if line.startswith("task")]
+    assert head[3:] == ["1", "2", "3", "4", "6", "8", "9", "10", "12"]
+
+
+def test_a_card_tells_decoding_steps_from_training_steps(mixed: list[Path], tmp_path: Path) -> None:
+    text = readme(trained(mixed, TINY, tmp_path / "model"))
+    decoded = SetTrajectories.read(mixed, held_out=0.3).steps
+    assert f"  ({decoded} decoding steps); of 4 prompts 2 are held out;" in text
+    assert "- recipe: 6 training steps of 8 examples" in text
 
 
 def test_unusable_traces_are_refused(mixed: list[Path], tmp_path: Path) -> None:
