@@ -21,12 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from workers.models.encoder import BlockEncoder
+from workers.models.memory import VOCABULARY_CHUNK
 from workers.models.set_facts import KIND, SET_FEATURES, SetConfig
 from workers.models.set_features import ABSENT, evened, shares
 from workers.models.weights import load_model, save_model
 from workers.targets.base import Target
-
-CHUNK = 16_384  # tokens of a vocabulary that are projected at once
 
 
 class SetModel(BlockEncoder):
@@ -97,7 +96,8 @@ def bind(model: SetModel, target: Target) -> BoundSetModel:
     table_VE = torch.empty(target.traits.vocab_size, model.config.candidate_width, device=device)
     ids_V = torch.arange(len(table_VE), device=target.traits.device)
     with torch.inference_mode():
-        for ids_P, table_PE in zip(torch.split(ids_V, CHUNK), torch.split(table_VE, CHUNK), strict=True):
+        parts = (torch.split(whole, VOCABULARY_CHUNK) for whole in (ids_V, table_VE))
+        for ids_P, table_PE in zip(*parts, strict=True):
             embedded_PH = target.embed(ids_P)
             check_width(model, embedded_PH.shape[-1])
             table_PE.copy_(model.project(embedded_PH.to(device)))
