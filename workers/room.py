@@ -7,12 +7,20 @@ neighbours along. A refusal here says what is needed, for what, and what there i
 import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from sweeps.spec import DecodeSpec, DrafterSpec
+from workers.catalog import DRAFTERS
+from workers.models import facts, set_facts
+from workers.models.memory import ModelSize
+from workers.models.named import find_artifact
+from workers.models.stored import CONFIG_FILE, Kind, read_settings
 from workers.targets.memory import MemoryNeed, SequenceSize, gigabytes, memory_need
 from workers.targets.shape import BodyShape
 
+MODELS: Mapping[str, Kind[Any]] = {"order_model": facts.KIND, "set_model": set_facts.KIND}  # by artifact
 CGROUPS, PROC = Path("/sys/fs/cgroup"), Path("/proc")
 V2 = ("memory.max", "memory.current", "inactive_file")
 V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -43,6 +51,7 @@ def size_of(decode: DecodeSpec, drafter: DrafterSpec, *, cache: str = "") -> Seq
         sampled=decode.temperature > 0,
         crosses=drafter.cross_block,
         judges_all=drafter.max_commit,
+        model=_model_of(drafter),
     )
 
 
@@ -67,6 +76,24 @@ def check_room(
     line = shortage(name, replace(need, weights=0) if loaded else need, available, where)
     if line:
         raise ValueError(line)
+
+
+def _model_of(drafter: DrafterSpec) -> ModelSize | None:
+    """Sizes of the model that a drafter asks; None where it asks none, or none that is there: loading says so."""
+    kind = MODELS.get(DRAFTERS[drafter.kind].artifact if drafter.kind in DRAFTERS else "")
+    if kind is None:
+        return None
+    try:
+        return _stored_size(kind, drafter.checkpoint, drafter.digest)
+    except (ValueError, OSError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _stored_size(kind: Kind[Any], checkpoint: str, digest: str) -> ModelSize:
+    """Sizes by the configuration of a checkpoint; a plan asks for those of one digest once a cell."""
+    config = read_settings(find_artifact(checkpoint, noun=kind.noun, file=CONFIG_FILE), kind)
+    return ModelSize.of(config, config.weight_shapes)
 
 
 def _free_on(device: str) -> int:

@@ -130,9 +130,8 @@ def other_draws(draws: Draws, tempered_RV: Tensor, rows: list[int], bar: float) 
     lost_RV = draws.scores_RV.gather(-1, token_R1) - draws.scores_RV
     distance_RV = torch.maximum(lost_RV, behind_RV.nan_to_num(nan=0.0, posinf=math.inf, neginf=-math.inf))
     distance_RV = distance_RV.scatter(-1, token_R1, math.inf)
-    for row in rows:
-        distance_RV[row] = math.inf
-    return float(distance_RV.min())
+    filled_S = torch.tensor(rows, device=distance_RV.device)
+    return float(distance_RV.index_fill(0, filled_S, math.inf).min())
 
 
 def gap(best: float, second: float) -> float:

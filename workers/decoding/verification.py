@@ -1,5 +1,6 @@
 """How drafts are verified: which steps are accepted, where drafts may go on, when a verdict is made again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sweeps.spec import Acceptance, DecodeSpec, DrafterSpec
@@ -37,7 +38,7 @@ class Verification:
         """The walk over a verified tree by the acceptance rule."""
         rule = RULES[self.acceptance]
 
-        def accept(drafted: Step, verdict: Verdict) -> Step:
+        def accept(drafted: Sequence[Step], verdict: Verdict) -> list[Step]:
             return rule(drafted, verdict, spec)
 
         if self.max_commit and self.acceptance != "exact":  # that accepts one path alone

@@ -10,7 +10,7 @@ Rounding differs between batch shapes, so a verdict by a hair may not be the dra
 ends at the first such node, and the caller judges it again by a forward in the draft-free shape.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workers.decoding.acceptance import Step
@@ -18,7 +18,7 @@ from workers.decoding.rule import Verdict
 from workers.decoding.tree import DraftTree
 
 Judge = Callable[[int], Verdict]
-Accept = Callable[[Step, Verdict], Step]
+Accept = Callable[[Sequence[Step], Verdict], list[Step]]  # of each drafted step of a node what is accepted of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,14 @@ def first_accepted(tree: DraftTree, judge_node: Judge, accept: Accept, *, doubt:
     """
     nodes, verdicts, steps = [0], [judge_node(0)], list[Step]()
     while not (doubtful := verdicts[-1].margin < doubt):
-        move = next(moves(tree, nodes[-1], verdicts[-1], accept), None)
-        if move is None:
+        child, step = next_move(tree, nodes[-1], verdicts[-1], accept)
+        steps.append(step)
+        if child is None:
             break
-        nodes.append(move[0])
-        steps.append(move[1])
-        verdicts.append(judge_node(move[0]))
-    steps.append(verdicts[-1].step if doubtful else last_step(tree, nodes[-1], verdicts[-1], accept))
+        nodes.append(child)
+        verdicts.append(judge_node(child))
+    if doubtful:
+        steps.append(verdicts[-1].step)
     return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts), steps=tuple(steps), doubtful=doubtful)
 
 
@@ -82,20 +83,29 @@ def most_commits(tree: DraftTree, judge_node: Judge, accept: Accept) -> Walk:
     return Walk(nodes=tuple(nodes), verdicts=tuple(verdicts[node] for node in nodes), steps=tuple(steps))
 
 
-def last_step(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> Step:
-    """The step that ends a walk which no drafted step goes on from: the first part of one that is accepted, else the
-    target's own.
+def next_move(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> tuple[int | None, Step]:
+    """The first verified state that may follow a node, with the step to it; None where there is none, with the step
+    that ends the walk: the first part of a drafted step that is accepted, else the target's own.
     """
-    parts = (accept(tree.steps[child], verdict) for child in tree.children(node))
-    return next((part for part in parts if part), verdict.step)
+    own = own_state(tree, node, verdict)
+    if own is not None:
+        return own, verdict.step
+    children = tree.children(node)
+    parts = accept([tree.steps[child] for child in children], verdict)
+    whole = ((child, part) for child, part in zip(children, parts, strict=True) if part == tree.steps[child])
+    return next(whole, (None, next((part for part in parts if part), verdict.step)))
 
 
 def moves(tree: DraftTree, node: int, verdict: Verdict, accept: Accept) -> Iterator[tuple[int, Step]]:
     """The verified states that may follow a node, with the step to each: the target's own first, then children."""
-    own = tree.find(tree.states[node].fill(*verdict.step))
+    own = own_state(tree, node, verdict)
     if own is not None:
         yield own, verdict.step
-    for child in tree.children(node):
-        step = tree.steps[child]
-        if child != own and accept(step, verdict) == step:
-            yield child, step
+    children = [child for child in tree.children(node) if child != own]
+    parts = accept([tree.steps[child] for child in children], verdict)
+    yield from ((child, part) for child, part in zip(children, parts, strict=True) if part == tree.steps[child])
+
+
+def own_state(tree: DraftTree, node: int, verdict: Verdict) -> int | None:
+    """The verified state that the target's own step leads to; None where it was not verified."""
+    return tree.find(tree.states[node].fill(*verdict.step))

@@ -1,9 +1,9 @@
 """The set model on one round's stale distribution: what the target's next step fills from virtual states, and how.
 
 What no draft changes (features, hidden states, candidates) is computed once a round; virtual states are asked about in
-batches. Tokens: at T = 0 the likeliest candidate; at T > 0 with shared noise the one that the predicted distribution
-draws with it, and as sure as a draw is that beats the second best by so much; with independent noise the drafter's own
-stale draw.
+batches, each of which is one read of the device. Tokens: at T = 0 the likeliest candidate; at T > 0 with shared noise
+the one that the predicted distribution draws with it, and as sure as a draw is that beats the second best by so much;
+with independent noise the drafter's own stale draw.
 
 Shapes: B virtual states, L block width, A positions masked in the stale state, C candidates, E projected embeddings.
 """
@@ -30,12 +30,12 @@ class ModelSetScorer:
         self.device = model.offsets_C.device
         self.view = StaleView(stale)
         self.open = self.view.open
-        ids_AC, logprobs_AC = candidates_of(stale.ids_LK[self.open], stale.logprobs_LK[self.open])
+        self.ids_AC, logprobs_AC = candidates_of(stale.ids_LK[self.open], stale.logprobs_LK[self.open])
         with torch.inference_mode():
             features_1AF = with_tau(self.view.features_AF[None], torch.tensor([stale.limit])).to(self.device)
             hidden_1AH = stale.hidden_LH[[*stale.state.open]][None].to(self.device)
             self.stale_1AW = model.embed_stale(features_1AF, hidden_1AH)
-            self.ids_1AC, self.logprobs_1AC = ids_AC[None].to(self.device), logprobs_AC[None].to(self.device)
+            self.ids_1AC, self.logprobs_1AC = self.ids_AC[None].to(self.device), logprobs_AC[None].to(self.device)
             self.candidates_1ACE = self.table_VE[self.ids_1AC.clamp(min=0)]
             self.mean_1AE = model.mean(self.ids_1AC, self.logprobs_1AC, self.candidates_1ACE)
 
@@ -49,9 +49,11 @@ class ModelSetScorer:
             filled_BAE = self.table_VE[token_BL[:, self.open].to(self.device)]
             content_BAE = torch.where(open_BA[..., None].to(self.device), self.mean_1AE, filled_BAE)
             encoded_BAW = self.model.encode_states(self.stale_1AW, content_BAE, columns_BAC)
-            include_BA = self.model.membership(encoded_BAW).sigmoid().cpu().double()
+            include_BA1 = self.model.membership(encoded_BAW).sigmoid()[..., None]
             logp_BAC = self.model.scores(encoded_BAW, self.ids_1AC, self.logprobs_1AC, self.candidates_1ACE)
-            token_BA, sure_BA = self.tokens(logp_BAC.cpu().double())
+            read_BAX = torch.cat((include_BA1, logp_BAC), dim=-1).cpu().double()  # each read makes the host wait
+            include_BA = read_BAX[..., 0]
+            token_BA, sure_BA = self.tokens(read_BAX[..., 1:])
         token_BL[:, self.open] = torch.where(open_BA, token_BA, token_BL[:, self.open])
         return SetScores(
             include_BL=self.view.spread(torch.where(open_BA, include_BA, 0.0)),
@@ -74,7 +76,7 @@ class ModelSetScorer:
         else:
             sure_BA = logp_BAC.amax(-1).exp()
         at_BA1 = logp_BAC.argmax(-1, keepdim=True)
-        ids_BAC = self.ids_1AC.cpu().expand(len(logp_BAC), -1, -1)
+        ids_BAC = self.ids_AC.expand(len(logp_BAC), -1, -1)
         return ids_BAC.gather(-1, at_BA1).squeeze(-1), sure_BA
 
     def _depths(self, node: SetNode) -> list[int]:

@@ -21,12 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from workers.models.encoder import BlockEncoder
+from workers.models.memory import VOCABULARY_CHUNK
 from workers.models.set_facts import KIND, SET_FEATURES, SetConfig
 from workers.models.set_features import ABSENT, evened, shares
 from workers.models.weights import load_model, save_model
 from workers.targets.base import Target
-
-CHUNK = 16_384  # tokens of a vocabulary that are projected at once
 
 
 class SetModel(BlockEncoder):
@@ -89,31 +88,36 @@ class BoundSetModel:
 
 
 def bind(model: SetModel, target: Target) -> BoundSetModel:
-    """A set model with the target's embeddings projected, once.
+    """A set model with the target's embeddings projected, once, and never more than a part of them held beside that.
 
     Raises ValueError when the target's width is not the one that the model reads.
     """
-    return BoundSetModel(model=model, table_VE=projected(model, embeddings_of(target)))
-
-
-def embeddings_of(target: Target) -> Tensor:
-    """The target's input embeddings of all tokens, `embedded_VH`."""
-    ids_V = torch.arange(target.traits.vocab_size, device=target.traits.device)
+    device = model.offsets_C.device
+    table_VE = torch.empty(target.traits.vocab_size, model.config.candidate_width, device=device)
+    ids_V = torch.arange(len(table_VE), device=target.traits.device)
     with torch.inference_mode():
-        return target.embed(ids_V).detach()
+        parts = (torch.split(whole, VOCABULARY_CHUNK) for whole in (ids_V, table_VE))
+        for ids_P, table_PE in zip(*parts, strict=True):
+            embedded_PH = target.embed(ids_P)
+            check_width(model, embedded_PH.shape[-1])
+            table_PE.copy_(model.project(embedded_PH.to(device)))
+    return BoundSetModel(model=model, table_VE=table_VE)
 
 
-def projected(model: SetModel, embedded_VH: Tensor) -> Tensor:
-    """A vocabulary as the model reads it, `table_VE`. Raises ValueError where its width is another one."""
-    width = embedded_VH.shape[-1]
+def check_width(model: SetModel, width: int) -> None:
+    """Raise ValueError unless a model reads vectors of this width."""
     if width != model.config.hidden:
         raise ValueError(
             f"set model: it reads vectors of width {model.config.hidden}, the target's are {width} wide: "
             "spot train sets --calibrate-from fits its input layer anew"
         )
-    device = model.offsets_C.device
+
+
+def embeddings_of(target: Target) -> Tensor:
+    """The target's input embeddings of all tokens, `embedded_VH`: training asks for them again at every step."""
+    ids_V = torch.arange(target.traits.vocab_size, device=target.traits.device)
     with torch.inference_mode():
-        return torch.cat([model.project(part.to(device)) for part in torch.split(embedded_VH, CHUNK)])
+        return target.embed(ids_V).detach()
 
 
 def save_set_model(model: SetModel, path: Path) -> str:

@@ -6,8 +6,9 @@ that a refusal before loading can say where the memory goes. What torch itself a
 Shapes: T positions forwarded together, M keys they see in the cache, L block length, V vocabulary.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
+from workers.models.memory import ModelSize
 from workers.targets.shape import BodyShape
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -22,7 +23,7 @@ class SequenceSize:
 
     `cache` is the kind of cache (`exact`, `dual`, `prefix`, `none`); `sampled` says that tokens are drawn (T > 0);
     `crosses` that a draft may go on in the next block, with a filled block in front; `judges_all` that every state may
-    be judged, not only those on one walk.
+    be judged, not only those on one walk; `model` has the sizes of the model that drafts (None: there is none).
     """
 
     block_length: int
@@ -33,6 +34,7 @@ class SequenceSize:
     crosses: bool = False
     judges_all: bool = False
     prompt_tokens: int = PROMPT_TOKENS
+    model: ModelSize | None = None
 
     @property
     def canvas(self) -> int:
@@ -72,12 +74,15 @@ class SequenceSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNeed:
-    """Bytes by what they are for. `logits` are those of one state at a time, and the verdicts of a whole walk."""
+    """Bytes by what they are for. `logits` are those of one state at a time, and the verdicts of a whole walk;
+    `drafter` is a model that drafts, the vocabulary as it reads it, and what it takes of a batch of states.
+    """
 
     weights: int
     cache: int
     activations: int
     logits: int
+    drafter: int = 0
 
     @property
     def total(self) -> int:
@@ -86,8 +91,9 @@ class MemoryNeed:
 
     def __str__(self) -> str:
         """`18.1 GB (weights 16.4, cache 0.11, ...)`, in units of 10^9 bytes."""
-        parts = ", ".join(f"{part.name} {gigabytes(getattr(self, part.name))}" for part in fields(self))
-        return f"{gigabytes(self.total)} GB ({parts})"
+        sizes = {part.name: getattr(self, part.name) for part in fields(self)}
+        parts = (f"{name} {gigabytes(size)}" for name, size in sizes.items() if size or name != "drafter")
+        return f"{gigabytes(self.total)} GB ({', '.join(parts)})"
 
 
 def gigabytes(count: float) -> str:
@@ -101,7 +107,7 @@ def memory_need(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bo
     size = BYTES[dtype]
     kept = 0 if sequence.cache == "none" else sequence.canvas
     verified = 0 if sequence.cache == "none" else sequence.forwarded
-    return MemoryNeed(
+    need = MemoryNeed(
         weights=shape.parameters * size,
         cache=2 * shape.layers * shape.kv_heads * shape.head_dim * kept * size,
         activations=max(
@@ -110,6 +116,19 @@ def memory_need(shape: BodyShape, dtype: str, sequence: SequenceSize, *, gpu: bo
         ),
         logits=logits_bytes(shape, dtype, sequence, gpu=gpu),
     )
+    if sequence.model is None:
+        return need
+    decoding = need.total - need.weights
+    return replace(need, drafter=drafter_bytes(shape, size, sequence.states - 1, sequence.model, decoding))
+
+
+def drafter_bytes(shape: BodyShape, item: int, states: int, model: ModelSize, decoding: int) -> int:
+    """A model that drafts up to `states` at once, beside what `decoding` takes. An upper bound: an allocator may keep
+    what drafting took while the target forwards. Of what reading the vocabulary takes only what goes beyond all that
+    counts, because nothing is decoded then.
+    """
+    held = model.drafting(states)
+    return model.kept(shape.vocab_size) + max(held, model.binding(shape.vocab_size, item) - decoding)
 
 
 def forward_bytes(shape: BodyShape, dtype: str, positions: int, *, keys: int, gpu: bool) -> int:

@@ -1,6 +1,7 @@
 """Each acceptance rule by itself, on numbers worked out by hand."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -34,7 +35,8 @@ def verdict_of(own: Pairs, rows: tuple[tuple[float, ...], ...] = PROBABILITIES, 
 
 def accepted(rule: Acceptance, drafted: Pairs, verdict: Verdict, tau: float = 0.8, **options: object) -> Pairs:
     spec = DecodeSpec(commit="threshold", tau=tau, **options)  # type: ignore[arg-type]
-    return tuple(tuple(commit) for commit in RULES[rule](tuple(Commit(*p) for p in drafted), verdict, spec))  # type: ignore[misc]
+    (found,) = RULES[rule]([tuple(Commit(*pair) for pair in drafted)], verdict, spec)
+    return tuple(tuple(commit) for commit in found)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,16 @@ def test_what_each_rule_accepts(drafted: Pairs, exact: Pairs, subset: Pairs, cut
     verdict = verdict_of(OWN)
     found = {rule: accepted(rule, drafted, verdict) for rule in RULES}
     assert found == {"exact": exact, "subset": subset, "cut": cut, "product": product}
+
+
+@pytest.mark.parametrize("rule", get_args(Acceptance))
+def test_of_several_steps_each_is_judged_as_it_is_alone(rule: Acceptance) -> None:
+    """The own step among them, one twice, in any order, and none."""
+    steps: tuple[Pairs, ...] = ((B,), (A, C), (A, B, C), (OTHER_A, C), (A,), (B, C), (A,), (C, A), (A, B))
+    verdict, spec = verdict_of(OWN), DecodeSpec(commit="threshold", tau=0.8)
+    for asked in (steps, steps[::-1], steps[:1], ()):
+        found = RULES[rule]([tuple(Commit(*pair) for pair in step) for step in asked], verdict, spec)
+        assert [tuple(map(tuple, step)) for step in found] == [accepted(rule, step, verdict) for step in asked]
 
 
 def test_every_rule_accepts_the_own_step_however_unsure_it_is() -> None:

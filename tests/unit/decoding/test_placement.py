@@ -15,15 +15,22 @@ from tests.elsewhere import DEVICE, elsewhere
 from tests.gpu.random_target import random_target
 from tests.gpu.setting import TINY, Setting
 from workers.catalog import TARGETS
+from workers.decoding import acceptance
 from workers.decoding.expand import VirtualState
 from workers.decoding.loop import decode
+from workers.decoding.rule import judge
 from workers.decoding.tally import Generation
 from workers.decoding.verification import Verification
 from workers.drafters.base import Drafter
 from workers.drafters.none import NoDrafter
+from workers.drafters.set_scorer import ModelSetScorer
 from workers.drafters.spot import OrderScorer
 from workers.drafters.spot import make as make_spot
+from workers.drafters.spot_sets import SetDrafter
 from workers.drafters.ssd import make as make_ssd
+from workers.models.set_facts import SetConfig
+from workers.models.set_model import SetModel, bind
+from workers.targets.base import Target
 
 SETTING = Setting(device=DEVICE, small=True, seed=0)
 SPOT = TARGETS["tiny-sdar"].artifacts["order_model"]
@@ -33,19 +40,29 @@ RULES = {
     "independent": DecodeSpec(max_new_tokens=30, temperature=0.7, noise="independent"),
     "sampled": DecodeSpec(max_new_tokens=30, temperature=0.7, confidence="sampled"),
     "threshold": DecodeSpec(max_new_tokens=30, commit="threshold", tau=0.6),  # what is read lies above it everywhere
+    "surer": DecodeSpec(max_new_tokens=30, commit="threshold", tau=0.9),  # and below this one
+    "surer, coupled": DecodeSpec(max_new_tokens=30, commit="threshold", tau=0.9, temperature=0.7),
+    "surer, sampled": DecodeSpec(max_new_tokens=30, commit="threshold", tau=0.9, temperature=0.7, confidence="sampled"),
+    "surer, independent": DecodeSpec(
+        max_new_tokens=30, commit="threshold", tau=0.9, temperature=0.7, noise="independent"
+    ),
 }
 
 
-def drafter_of(kind: str) -> Drafter:
+def drafter_of(kind: str, target: Target) -> Drafter:
     spec = DrafterSpec(name=kind, kind=kind, budget=4, checkpoint=SPOT)
+    if kind == "spot-sets":
+        config = SetConfig(block_length=32, hidden=TINY.hidden, layers=1, width=32, feedforward=64, candidate_width=24)
+        return SetDrafter(spec, bind(SetModel(config).eval().to(DEVICE), target))
     if kind == "none":
         return NoDrafter()
     return (make_spot if kind == "spot" else make_ssd)(spec, block_length=32, device=DEVICE)
 
 
-def decoded(kind: str, rule: DecodeSpec, margin: float = 0.0) -> tuple[Generation, Counter[str]]:
+def decoded(kind: str, rule: DecodeSpec, **verified: Any) -> tuple[Generation, Counter[str]]:
     """A decode of 30 tokens behind 70: a prefilled prefix, a block begun by the prompt, and one that follows it."""
-    target, drafter = random_target("elsewhere", TINY, SETTING), drafter_of(kind)
+    target = random_target("elsewhere", TINY, SETTING)
+    drafter = drafter_of(kind, target)
     ask = OrderScorer.__call__
 
     def of_open(self: OrderScorer, nodes: Sequence[VirtualState]) -> Tensor:
@@ -54,12 +71,20 @@ def decoded(kind: str, rule: DecodeSpec, margin: float = 0.0) -> tuple[Generatio
         return ask(self, nodes) * torch.tensor(open_BL)
 
     with elsewhere() as reads, patch.object(OrderScorer, "__call__", of_open):
-        made = decode(target, drafter, [7] * 70, spec=rule, seed=3, verification=Verification(margin=margin))
+        made = decode(target, drafter, [7] * 70, spec=rule, seed=3, verification=Verification(**verified))
     return made, reads
 
 
 @pytest.mark.parametrize(
-    ("kind", "rule"), [("none", "T=0"), ("ssd", "independent"), ("spot", "coupled"), ("spot", "sampled")]
+    ("kind", "rule"),
+    [
+        ("none", "T=0"),
+        ("ssd", "independent"),
+        ("spot", "coupled"),
+        ("spot", "sampled"),
+        ("spot-sets", "surer, independent"),
+        ("spot-sets", "surer, sampled"),
+    ],
 )
 def test_no_operation_mixes_two_places(kind: str, rule: str) -> None:
     made, reads = decoded(kind, RULES[rule], margin=0.25)
@@ -98,4 +123,41 @@ def test_the_host_reads_the_device_no_more_than_it_must() -> None:
     assert reads["tolist"] == 2 * visited
     assert reads["cpu"] <= made.counters.rounds + made.counters.drafter_calls
     assert reads["nonzero"] <= made.counters.rounds
+    assert reads.keys() <= {"tolist", "cpu", "nonzero"}
+
+
+def test_a_set_model_is_read_once_a_call() -> None:
+    made, reads = decoded("spot-sets", RULES["surer, coupled"])
+    visited = made.counters.rounds + sum(made.counters.accepted)
+    assert made.counters.drafter_calls > made.counters.rounds > 0  # several calls a round
+    assert reads["tolist"] == 2 * visited
+    assert reads["cpu"] <= made.counters.rounds + made.counters.drafter_calls  # the stale distribution, and each call
+    assert reads["nonzero"] <= made.counters.rounds
+    assert reads.keys() <= {"tolist", "cpu", "nonzero"}
+
+
+@pytest.mark.parametrize("max_commit", [False, True])
+def test_product_reads_once_for_all_children_of_a_judged_state(
+    max_commit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, judged = list[int](), list[tuple[int, ...]]()
+    real, tokens = acceptance.log_confidences, ModelSetScorer.tokens
+
+    def counted(drafted: Sequence[acceptance.Step], *rest: Any) -> list[float]:
+        asked.append(len(drafted))
+        return real(drafted, *rest)
+
+    def others(self: ModelSetScorer, logp_BAC: Tensor) -> tuple[Tensor, Tensor]:
+        """Not the target's own tokens, so that no step is."""
+        token_BA, sure_BA = tokens(self, logp_BAC)
+        return token_BA + 1, sure_BA
+
+    monkeypatch.setattr(acceptance, "log_confidences", counted)
+    monkeypatch.setattr(ModelSetScorer, "tokens", others)
+    monkeypatch.setattr("workers.decoding.active.judge", lambda *given: judged.append(given[2]) or judge(*given))
+    made, reads = decoded("spot-sets", RULES["surer"], acceptance="product", max_commit=max_commit)
+    assert sum(made.counters.accepted) > 0
+    assert max(asked) > 1  # several children, one read
+    assert reads["tolist"] == 2 * len(judged) + sum(count > 0 for count in asked)
+    assert len(asked) <= len(judged)
     assert reads.keys() <= {"tolist", "cpu", "nonzero"}
