@@ -5,7 +5,6 @@ identity and is listed once; the draft-free cell of every cell is added, and the
 what cannot run is dropped with its reason.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -13,6 +12,7 @@ from typing import Any
 
 from sweeps.cell import NO_DRAFTER, VERIFICATION_IDENTITY, Cell
 from sweeps.facts import Facts
+from sweeps.impossible import Gone, Point, impossible
 from sweeps.spec import DEFAULT_TAU, DecodeSpec, DrafterSpec, SweepSpec
 
 NEUTRAL: dict[str, Any] = {
@@ -22,7 +22,6 @@ NEUTRAL: dict[str, Any] = {
     "cost": "",
 }
 DRAFTER_AXES = ("budget", "gamma", "acceptance")
-Point = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +78,7 @@ def expand(spec: SweepSpec, facts: Facts) -> Expansion:
     repeats = 0
     for point in _points(spec, facts):
         rule = _rule(spec, point)
-        gone = _impossible(point, facts) if rule is None else (dict(spec.exclude[rule]), f"exclude[{rule}]")
+        gone = impossible(point, facts) if rule is None else Gone(dict(spec.exclude[rule]), f"exclude[{rule}]")
         if rule is not None:
             matched.add(rule)
         if gone is not None:
@@ -150,63 +149,6 @@ def _rule(spec: SweepSpec, point: Point) -> int | None:
     for index, rule in enumerate(spec.exclude):
         if all(shown[axis] in values for axis, values in rule.items()):
             return index
-    return None
-
-
-def _impossible(point: Point, facts: Facts) -> tuple[Point, str] | tuple[Point, str, Point] | None:
-    """The axis values that cannot go together, why (and what to say instead); None when the point can run."""
-    target, drafter = point["target"].name, point["drafter"]
-    positions, tokens, length = (
-        facts.max_positions.get(target, math.inf),
-        point["max_new_tokens"],
-        point["block_length"],
-    )
-    if tokens >= positions:
-        reason = f"can never fit: {target} has {positions} positions, and a prompt takes some of them"
-        return {"target": target, "max_new_tokens": tokens}, reason
-    kind = facts.kinds[drafter.kind]
-    if point["commit"] not in kind.commits:
-        reason = f"{drafter.kind} drafts for the commit rule {' or '.join(kind.commits)} only"
-        return {"drafter": drafter.name, "commit": point["commit"]}, reason
-    if point["acceptance"] not in (None, "exact") and point["commit"] == "standard":
-        reason = f"the rule {point['acceptance']} accepts steps of threshold decoding, and the standard rule has none"
-        return {"drafter": drafter.name, "commit": "standard", "acceptance": point["acceptance"]}, reason
-    if drafter.verify_margin and point["acceptance"] not in (None, "exact"):
-        reason = f"a verify_margin gives the draft-free output, which the rule {point['acceptance']} does not keep"
-        return {"drafter": drafter.name, "acceptance": point["acceptance"]}, reason
-    if drafter.cross_block and not point["target"].crosses:
-        reason = f"cross_block needs block-causal attention with an exact cache, and {target} has no such cache"
-        switches = {name: False for name in ("cross_block", "refresh") if getattr(drafter, name)}
-        return {"target": target, "drafter": drafter.name}, reason, switches
-    if kind.oracle and point["temperature"] > 0 and point["noise"] == "independent":
-        reason = f"{drafter.kind} knows one future: with independent noise the target draws another at every forward"
-        return {"drafter": drafter.name, "noise": "independent"}, reason
-    if (cost := facts.costs.get((target, drafter.name))) is not None:
-        pair = {"target": target, "drafter": drafter.name}
-        if cost.fault:
-            return pair, cost.fault
-        if cost.block_length not in (None, length):
-            return pair | {"block_length": length}, f"its cost curve is for blocks of {cost.block_length}"
-        if cost.budget_max is not None and point["budget"] > cost.budget_max:
-            return pair | {"budget": point["budget"]}, f"its cost curve ends at budget {cost.budget_max}"
-    if kind.artifact is None:
-        return None
-    names = (target, drafter.name)
-    artifact = facts.artifacts.get(names)
-    pair, noun = {"target": target, "drafter": drafter.name}, kind.artifact.noun
-    if artifact is None:
-        ways = facts.ways.get(names, f"make one ({kind.artifact.command})")
-        return pair, f"no {noun} is known for {target}: {ways}"
-    if artifact.commit not in (None, point["commit"]):
-        make = facts.remakes.get((*names, point["tau"]), f"make another ({kind.artifact.command})")
-        return pair | {"commit": point["commit"]}, f"its {noun} is for the commit rule {artifact.commit}: {make}"
-    if artifact.block_length not in (None, length):
-        return pair | {"block_length": length}, f"its {noun} is for blocks of {artifact.block_length}"
-    if artifact.hidden not in (None, wide := facts.hidden.get(target, artifact.hidden)):
-        fit = facts.fits.get(names, f"fit it to {target} ({kind.artifact.command})")
-        return pair, f"its {noun} reads vectors {artifact.hidden} wide, and those of {target} are {wide} wide: {fit}"
-    if artifact.budget_max is not None and point["budget"] > artifact.budget_max:
-        return pair | {"budget": point["budget"]}, f"its {noun} is for budgets up to {artifact.budget_max}"
     return None
 
 
