@@ -55,10 +55,11 @@ def show(console: Console, decoded: Decoded, cell: Cell) -> None:
 
 
 def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
-    """What one JSON line says. An infinite margin (no rival) is null, as JSON has no infinity."""
+    """What one JSON line says, of a failed prompt too: by which cell. An infinite margin (no rival) is null, as JSON has no infinity."""
+    made_by = {"index": decoded.index, "cell": cell_as_json(cell)}
     if decoded.generation is None:
-        return {"index": decoded.index, "error": decoded.failure.message if decoded.failure else "no generation"}
-    row = {"index": decoded.index, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
+        return {**made_by, "error": decoded.failure.message if decoded.failure else "no generation"}
+    row = {**made_by, "prompt_ids": decoded.prompt_ids, "text": decoded.text, "bound": decoded.bound}
     row |= {"rule": decoded.rule}
     drafter = cell.drafter
     row |= {"acceptance": drafter.acceptance, "max_commit": drafter.max_commit}
@@ -68,6 +69,20 @@ def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
     row |= asdict(decoded.generation)
     row["margins"] = [margin if isfinite(margin) else None for margin in decoded.generation.margins]
     return row
+
+
+def cell_as_json(cell: Cell) -> dict[str, Any]:
+    """Which cell made it: its id and every field of its specs under the spec's own name. Equal ids, equal work.
+
+    The task is left out: a prompt of the command line has none.
+    """
+    return {
+        "cell_id": cell.cell_id,
+        "target": asdict(cell.target),
+        "decode": asdict(cell.decode),
+        "drafter": asdict(cell.drafter),
+        "seed": cell.seed,
+    }
 
 
 def counts(generation: Generation) -> str:

@@ -75,6 +75,40 @@ def test_a_prompt_that_cannot_be_decoded_is_named_and_the_others_go_on(
     assert "prompt 1: prompt id 99999 is outside the vocabulary" in spot(*command).out
 
 
+def test_a_json_line_says_which_cell_made_it(spot: Spot, models: Path, tmp_path: Path) -> None:
+    """Enough to tell it from lines of any other command: what was asked, and the digests of what was loaded."""
+    file = tmp_path / "ids.jsonl"
+    file.write_text('{"ids": [3]}\n{"ids": [99999]}\n')
+    command = ["decode", *on_target(models), "--ids-file", file, "--max-new-tokens", 12, "--json", "--ignore-eos"]
+    own = ["--checkpoint", models / "order", "--budget", 5, "--gamma", 0.01, "--verify-margin", 0.5]
+    drawn = ["--temperature", 0.5, "--noise", "independent", "--confidence", "sampled", "--seed", 7]
+    made, failed = lines(spot(*command, *own, *drawn).out)
+    cell = made["cell"]
+    assert "error" in failed
+    assert failed["cell"] == cell  # a failure names it too
+    facts = load(TargetSpec(name="x", path=str(models / "target")), device="cpu").traits
+    assert (cell["target"]["digest"], cell["target"]["dtype"]) == (facts.weight_digest, "float32")
+    assert cell["target"]["path"] == str(models / "target")
+    assert cell["decode"] == {
+        "max_new_tokens": 12,
+        "block_length": 32,
+        "temperature": 0.5,
+        "noise": "independent",
+        "confidence": "sampled",
+        "ignore_eos": True,
+        "commit": "standard",
+        "tau": 1.0,
+    }
+    drafter = cell["drafter"]
+    assert [drafter[name] for name in ("kind", "budget", "gamma", "verify_margin")] == ["spot", 5, 0.01, 0.5]
+    assert drafter["checkpoint"] == str(models / "order")
+    assert drafter["digest"] == json.loads((models / "order" / "config.json").read_text())["digest"]
+    assert cell["seed"] == 7
+    other = lines(spot(*command, *own, *drawn[:-1], 8).out)[0]["cell"]
+    assert other["cell_id"] != cell["cell_id"]
+    assert {**other, "cell_id": cell["cell_id"], "seed": 7} == cell
+
+
 def test_text_is_shown_block_by_block(spot: Spot, models: Path) -> None:
     ended = spot("decode", *on_target(models), "--drafter", "ssd", "--max-new-tokens", 40, "the word")
     assert ended.code == 0
