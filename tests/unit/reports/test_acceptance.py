@@ -193,3 +193,8 @@ def test_the_picture_draws_the_front_and_names_its_cells_alone(frames):
     assert drawn == svg(chart)
     assert all(text in drawn for text in said)
     assert chart.title.endswith("marks of different taus are not to be read as speed against each other.")
+
+
+def test_what_decides_stands_before_the_details_so_that_no_page_is_too_narrow_for_it(frames):
+    (table,) = parts(info(frames), Table)
+    assert [head.name for head in table.heads][6:9] == ["Gain", "Identical", "Front"]
