@@ -53,7 +53,7 @@ def test_decode_shows_the_rule_and_refuses_what_cannot_be(spot: Spot, tmp_path: 
     graph = write_wide_graph(tmp_path / "graph", block_length=32)
     for options, message in (
         (["--drafter", "ssd", "--tau", 0.9], "ssd drafts for the commit rule standard only"),
-        (["--drafter", "none", "--tau", 1], "grid.tau is 1.0: allowed is a number above 0 and below 1"),
+        (["--drafter", "none", "--tau", 1], "--tau is 1.0: allowed is a number above 0 and below 1"),
         (
             ["--drafter", "spiffy", "--checkpoint", graph, "--tau", 0.9],
             "its draft graph is for the commit rule standard",
