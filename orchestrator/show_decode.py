@@ -55,7 +55,7 @@ def show(console: Console, decoded: Decoded, cell: Cell) -> None:
 
 
 def as_json(decoded: Decoded, cell: Cell) -> dict[str, Any]:
-    """What one JSON line says, of a failed prompt too: by which cell. An infinite margin (no rival) is null, as JSON has no infinity."""
+    """What one JSON line says. An infinite margin (no rival) is null, as JSON has no infinity."""
     made_by = {"index": decoded.index, "cell": cell_as_json(cell)}
     if decoded.generation is None:
         return {**made_by, "error": decoded.failure.message if decoded.failure else "no generation"}

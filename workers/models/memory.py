@@ -56,7 +56,7 @@ class ModelSize:
         """Bytes that a round takes beside them: of the stale distribution, and of a batch of D states."""
         width, embedded, columns = self.width, self.candidate_width, len(column_sizes(self.block_length))
         stale = STALE_FEATURES + width + 2 * self.hidden + (self.candidates + 2) * embedded
-        attention = 8 * width + 2 * self.heads * self.block_length  # input, qkv, mixed twice, out, sum; scores twice
+        attention = 13 * width + 3 * self.heads * self.block_length  # with its copies of qkv, scaled and in rows
         between = 4 * width + 2 * self.feedforward
         answer = width + 2 * embedded + 5 * self.candidates
         encoder = width + 2 * embedded + max(attention, between, answer)

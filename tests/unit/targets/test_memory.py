@@ -20,7 +20,7 @@ from sweeps.spec import Acceptance, DecodeSpec, DrafterSpec
 from tests.spying import SpyTarget
 from tests.tiny_checkpoints import write_checkpoint
 from tests.toys import KnowingStepsDrafter, RandomStepsDrafter, ToyTarget
-from workers.catalog import FAMILIES, TARGETS
+from workers.catalog import FAMILIES, TARGETS, ZOO
 from workers.decoding.loop import decode
 from workers.decoding.rule import Verdict, judge
 from workers.decoding.seen import Seen
@@ -28,6 +28,7 @@ from workers.decoding.state import BlockState, Commit
 from workers.decoding.verification import Verification
 from workers.drafters.none import NoDrafter
 from workers.drafters.ssd import SsdDrafter
+from workers.models.memory import ModelSize
 from workers.room import size_of
 from workers.targets import published
 from workers.targets.load import load_target
@@ -259,6 +260,41 @@ def test_what_is_reckoned_with_comes_up() -> None:
     assert SequenceSize(block_length=8, max_new_tokens=64, states=5, judges_all=True).judged == 8 + 5 * 8
 
 
+@pytest.mark.parametrize(("kind", "checkpoint"), [("spot-sets", "sets-tiny-sdar"), ("spot", "spot-tiny-sdar")])
+def test_a_model_that_drafts_is_reckoned_with(kind: str, checkpoint: str) -> None:
+    """Its weights in float32 (they are stored in half that) and, of a set model, the vocabulary as it reads it."""
+    spec, shape = DecodeSpec(commit="threshold" if kind == "spot-sets" else "standard"), published.SDAR_1_7B.shape
+    needs = []
+    for drafter in (
+        DrafterSpec(name="any", kind=kind, budget=16, checkpoint=checkpoint),
+        DrafterSpec(name="any", kind=kind, budget=32, checkpoint=checkpoint),
+        DrafterSpec(name="any", kind=kind, budget=16, checkpoint="not/there"),
+    ):
+        size = size_of(spec, drafter, cache="exact")
+        needs.append(memory_need(shape, "bfloat16", size, gpu=True))
+    some, more, without = needs
+    stored = 2 * (ZOO / "drafters" / checkpoint / "model.safetensors").stat().st_size
+    table = 4 * 151936 * 88 if kind == "spot-sets" else 0
+    assert table + 0.95 * stored < some.drafter < table + stored + 60_000_000
+    assert some.drafter < more.drafter
+    assert without.drafter == 0
+    assert replace(some, drafter=0) == without
+    assert some.total == without.total + some.drafter
+    assert f"drafter {gigabytes(some.drafter)}" in str(some)
+
+
+def test_of_reading_the_vocabulary_only_what_decoding_does_not_take_counts() -> None:
+    model = ModelSize(
+        parameters=10, block_length=32, layers=1, width=32, heads=8, feedforward=64, hidden=2048, candidate_width=8
+    )
+    small = replace(SIZE, states=2, model=model, prompt_tokens=1, max_new_tokens=1)
+    need = memory_need(published.SDAR_1_7B.shape, "bfloat16", small, gpu=True)
+    kept, binding = 4 * (10 + 151936 * 8), 16384 * (2048 * (2 + 4 + 4) + 4 * 8)
+    assert need.drafter == kept + binding - need.cache - need.activations - need.logits
+    large = memory_need(published.SDAR_1_7B.shape, "bfloat16", replace(small, states=400), gpu=True)
+    assert large.drafter == kept + model.drafting(399)
+
+
 CHILD = """
 import json, sys, torch
 from workers.targets.caches import PrefixCache, copies_attention
@@ -305,8 +341,65 @@ print((peak() - before - cache_bytes) / reckoned)
 )
 def test_activations_are_near_what_a_forward_takes(case: tuple[str, int, int, int, int]) -> None:
     """Where scores of the cache are the most (many keys), where the MLP is (a wide one), and with crossing copies."""
+    assert 0.7 < float(ended(CHILD, case)) < 1.3
+
+
+DRAFTING = """
+import json, sys, torch
+from sweeps.spec import DecodeSpec
+from tests.toys import ToyTarget
+from workers.decoding.loop import decode
+from workers.drafters.none import NoDrafter
+from workers.drafters.set_scorer import ModelSetScorer
+from workers.drafters.set_scores import SetNode
+from workers.models.memory import ModelSize
+from workers.models.set_facts import SetConfig
+from workers.models.set_model import SetModel, bind
+
+torch.set_num_threads(1)
+width, vocabulary, states = json.loads(sys.argv[1])
+config = SetConfig.sized(block_length=32, hidden=vocabulary, width=width, layers=2)
+target, seen = ToyTarget(vocab_size=vocabulary), []  # which embeds a token as wide as its vocabulary
+spec = DecodeSpec(max_new_tokens=32, commit="threshold", tau=0.9)
+decode(target, NoDrafter(), [], spec=spec, seed=0, watch=lambda one: seen or seen.append(one.fresh()))
+(stale,) = seen
+node = SetNode(state=stale.state, known=(), path=())
+model = SetModel(config).eval()
+size = ModelSize.of(config, config.weight_shapes)
+assert size.parameters == sum(weight.numel() for weight in model.parameters())
+
+def peak_of(made):
+    open("/proc/self/clear_refs", "w").write("5")
+    before = peak()
+    return made(), peak() - before
+
+def peak():
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+bound, binding = peak_of(lambda: bind(model, target))
+ModelSetScorer(model, bound.table_VE, stale)([node])
+_, drafting = peak_of(lambda: ModelSetScorer(model, bound.table_VE, stale)([node] * states))
+table = size.kept(vocabulary) - 4 * size.parameters
+item = target.embed(torch.zeros(1, dtype=torch.int64)).element_size()
+print(json.dumps([binding / (table + size.binding(vocabulary, item)), drafting / size.drafting(states)]))
+"""
+
+
+def ended(child: str, case: Any) -> str:
+    """What a process of its own prints, whose freed memory goes back to the system at once."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-    command = [sys.executable, "-c", CHILD, json.dumps(case)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 0, ended.stderr
-    assert 0.7 < float(ended.stdout) < 1.3
+    command = [sys.executable, "-c", child, json.dumps(case)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are read from Linux's /proc")
+@pytest.mark.parametrize("case", [(256, 3000, 256), (512, 1000, 128)])
+def test_what_a_set_model_takes_is_bounded_and_not_by_far(case: tuple[int, int, int]) -> None:
+    """Binding a target's vocabulary, and a batch of states."""
+    binding, drafting = json.loads(ended(DRAFTING, case))
+    assert 0.6 < binding < 1.05
+    assert 0.5 < drafting < 1.05
