@@ -3,7 +3,7 @@
 import json
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,15 @@ def test_going_on_after_a_kill_gives_the_same_weights(
     assert inspect_set_model(parts / "model").digest == inspect_set_model(whole / "model").digest
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also in what a shell started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("noun", ["sets", "order"])
 def test_an_interruption_keeps_what_was_trained_and_says_so(
     spot: Spot, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noun: str
