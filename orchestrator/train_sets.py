@@ -8,7 +8,6 @@ trajectories of another target are used to fit a trained model's input layer to 
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,10 @@ from orchestrator.train_request import check_request, request_of, write_request
 from orchestrator.train_shared import (
     MAX_NEW_TOKENS,
     TRACES,
-    cells_of,
     check_collected,
     check_folder,
     interruption_told,
-    resolved_target,
-    resolved_task,
+    recorded_cells,
     target_spec,
 )
 from sweeps.cell import Cell
@@ -32,7 +29,7 @@ from sweeps.checks import check
 from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import MAX_BLOCK, DecodeSpec, check_tau
+from sweeps.spec import MAX_BLOCK, check_tau
 from sweeps.store import RunDir
 from workers.models.set_facts import SetConfig, find_set_model, inspect_set_model
 from workers.training.order_log import LOG_FILE, MODEL, STATE
@@ -149,26 +146,11 @@ def recipe_of(request: SetsRequest, steps: int | None) -> SetRecipe:
 
 
 def sets_cells(request: SetsRequest) -> dict[Cell, range]:
-    """The draft-free cells that a settled request records, and the prompts of each. Raises ValueError, with the nearest
-    name, for what does not exist.
+    """The draft-free cells that a settled request records, and the prompts of each: a task's are dealt out over its
+    rules. Raises ValueError, with the nearest name, for what does not exist.
     """
-    assert request.block_length is not None
-    target = resolved_target(
-        request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens
-    )
-    tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
-    rules = [
-        DecodeSpec(
-            temperature=temperature,
-            max_new_tokens=request.max_new_tokens,
-            block_length=request.block_length,
-            commit="threshold",
-            tau=tau,
-        )
-        for tau, temperature in product(request.taus, request.temperatures)
-    ]
-    dealt = len(rules)
-    cells = cells_of([(target, task) for task in tasks], rules, request.seed)
+    dealt = len(request.taus) * len(request.temperatures)
+    cells = recorded_cells(request, request.taus)
     return {cell: range(number % dealt, request.prompts, dealt) for number, cell in enumerate(cells)}
 
 

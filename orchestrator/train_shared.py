@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from orchestrator.collect import Collected, trace_path
 from orchestrator.resolve import prompts_there_are, resolve_target, resolve_task
@@ -16,10 +16,14 @@ from orchestrator.tables import built_in_tables
 from sweeps import named
 from sweeps.cell import NO_DRAFTER, Cell
 from sweeps.source import Source
-from sweeps.spec import DecodeSpec, TargetSpec, TaskSpec
+from sweeps.spec import DEFAULT_TAU, DecodeSpec, TargetSpec, TaskSpec
 from sweeps.store import RunDir
 from sweeps.tables import unknown
 from workers import catalog
+
+if TYPE_CHECKING:
+    from orchestrator.train_sets import SetsRequest
+    from orchestrator.train_spiffy import SpiffyRequest
 
 Split = Literal["train", "test"]
 TRACES = "traces"
@@ -69,6 +73,28 @@ def cells_of(pairs: Iterable[tuple[TargetSpec, TaskSpec]], rules: Sequence[Decod
         Cell(target=target, task=task, decode=rule, drafter=NO_DRAFTER, seed=seed)
         for (target, task), rule in product(pairs, rules)
     )
+
+
+def recorded_cells(request: "SetsRequest | SpiffyRequest", taus: Iterable[float | None]) -> tuple[Cell, ...]:
+    """The draft-free cells that a settled request records: each task's train split by every tau (None: the standard
+    rule) at every temperature. Raises ValueError, with the nearest name, for what does not exist.
+    """
+    assert request.block_length is not None
+    target = resolved_target(
+        request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens
+    )
+    tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
+    rules = [
+        DecodeSpec(
+            temperature=temperature,
+            max_new_tokens=request.max_new_tokens,
+            block_length=request.block_length,
+            commit="standard" if tau is None else "threshold",
+            tau=DEFAULT_TAU if tau is None else tau,
+        )
+        for tau, temperature in product(taus, request.temperatures)
+    ]
+    return cells_of([(target, task) for task in tasks], rules, request.seed)
 
 
 def paths_of(cells: Sequence[Cell], collected: Collected, folder: Path) -> tuple[Path, ...]:

@@ -16,19 +16,16 @@ from orchestrator.train_request import check_request, request_of, write_request
 from orchestrator.train_shared import (
     MAX_NEW_TOKENS,
     TRACES,
-    cells_of,
     check_collected,
     check_folder,
-    resolved_target,
-    resolved_task,
+    recorded_cells,
     target_spec,
 )
-from sweeps.cell import Cell
 from sweeps.checks import check
 from sweeps.effort import MAX_PROMPTS
 from sweeps.lock import RunLock
 from sweeps.records import Failure
-from sweeps.spec import DEFAULT_TAU, MAX_BLOCK, DecodeSpec, check_tau
+from sweeps.spec import MAX_BLOCK, check_tau
 from sweeps.store import RunDir
 from workers.models.draft_graph import DraftGraph
 from workers.training.spiffy_recipe import SpiffyRecipe
@@ -91,28 +88,6 @@ def settled(request: SpiffyRequest) -> SpiffyRequest:
     return replace(request, block_length=one_block_length([target], request.block_length), dtype=target.dtype)
 
 
-def spiffy_cells(request: SpiffyRequest) -> tuple[Cell, ...]:
-    """The draft-free cells that a settled request records. Raises ValueError, with the nearest name, for what does not
-    exist.
-    """
-    assert request.block_length is not None
-    target = resolved_target(
-        request.target, dtype=request.dtype, cache=request.cache, max_new_tokens=request.max_new_tokens
-    )
-    tasks = [resolved_task(name, "train", request.prompts) for name in request.tasks]
-    rules = [
-        DecodeSpec(
-            temperature=temperature,
-            max_new_tokens=request.max_new_tokens,
-            block_length=request.block_length,
-            commit="standard" if request.tau is None else "threshold",
-            tau=DEFAULT_TAU if request.tau is None else request.tau,
-        )
-        for temperature in request.temperatures
-    ]
-    return cells_of([(target, task) for task in tasks], rules, request.seed)
-
-
 def train_spiffy_command(
     request: SpiffyRequest,
     *,
@@ -128,7 +103,7 @@ def train_spiffy_command(
     """
     check_folder(out, TRACES, GRAPH)
     request = settled(request)
-    cells = spiffy_cells(request)
+    cells = recorded_cells(request, (request.tau,))
     recipe = recipe or SpiffyRecipe()
     options = {**asdict(request), "budget_max": recipe.budget_max}
     asked = request_of("spot train spiffy", options, cells)
